@@ -1,0 +1,5 @@
+"""Run the command line with ``python -m trainscope``."""
+
+from trainscope.cli.main import main
+
+main()

@@ -1,0 +1,61 @@
+"""Every error trainscope raises on purpose.
+
+    TrainscopeError
+    ├── ReadError         a log exists but cannot be understood
+    │   └── NoReaderError no reader recognises the path
+    ├── NoDataError       nothing matched, or what matched holds nothing to judge
+    └── ConfigError       a settings file or an option is wrong
+
+Library code raises these and never prints or exits; ``cli/`` alone turns them into messages and
+exit codes. A message is one line: where, what, and the way out.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class TrainscopeError(Exception):
+    """Base class: catch this to catch everything trainscope means to say."""
+
+
+class ReadError(TrainscopeError):
+    """A log exists but cannot be understood.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file, as the user named it.
+    reason : str
+        What is wrong and what to do, lower case, no full stop.
+    line : int, optional
+        1-based line the reason is about.
+    """
+
+    def __init__(self, path: Path | str, reason: str, *, line: int | None = None) -> None:
+        where = f"{path}:{line}" if line is not None else f"{path}"
+        super().__init__(f"{where}: {reason}")
+        self.path, self.line, self.reason = str(path), line, reason
+
+
+class NoReaderError(ReadError):
+    """No reader recognises the path."""
+
+
+class NoDataError(TrainscopeError):
+    """Nothing matched, or what matched holds nothing that could be judged."""
+
+
+class ConfigError(TrainscopeError):
+    """A settings file or an option is wrong."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the nearest of `known`, or what is allowed."""
+    options = sorted(known)
+    near = difflib.get_close_matches(word, options, n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; allowed: {', '.join(options)}" if options else ""

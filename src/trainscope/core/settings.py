@@ -1,0 +1,134 @@
+"""Gate, detector and expectation settings, from ``trainscope.toml`` or ``[tool.trainscope]``.
+
+.. code-block:: toml
+
+    fail_on = "warning"                 # never | info | warning | error
+    gate = "all"                        # all | new
+    select = ["spikes", "non_finite"]   # only these detectors; default: all
+    ignore = ["plateau"]                # all but these
+    expect = ["train/loss at step 200 <= 6.5", "eval/loss min < 3"]
+
+    [detectors.spikes]                  # every key is optional
+    enabled = true
+    severity = "info"                   # caps or raises every finding of this detector
+    threshold = 10                      # any parameter that `trainscope explain spikes` lists
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from trainscope.core.errors import ConfigError, did_you_mean
+from trainscope.core.finding import Severity
+
+FailOn = Literal["never", "info", "warning", "error"]
+FILE_NAME = "trainscope.toml"
+
+
+class Settings(BaseModel):
+    """What a user may set for reading, judging and gating; unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    fail_on: FailOn = "warning"
+    """The least severity that fails the gate."""
+    gate: Literal["all", "new"] = "all"
+    """Whether known findings (those the baseline has) fail the gate too."""
+    select: list[str] = Field(default_factory=list)
+    """Detector ids to run; empty means all."""
+    ignore: list[str] = Field(default_factory=list)
+    """Detector ids to leave out."""
+    expect: list[str] = Field(default_factory=list)
+    """Metric expectations, such as ``train/loss at step 200 <= 6.5``."""
+    detectors: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Detector id to its parameters, plus ``enabled`` and ``severity``."""
+
+
+def parse_severity(value: object, where: str) -> Severity:
+    """Return the severity called `value`.
+
+    Raises
+    ------
+    ConfigError
+        If there is none; names `where` the value stood.
+    """
+    names = [s.label for s in Severity]
+    if not isinstance(value, str) or value not in names:
+        raise ConfigError(f"{where}: {value!r} is not a severity{did_you_mean(str(value), names)}")
+    return Severity[value.upper()]
+
+
+def settings_from(data: object, where: str) -> Settings:
+    """Validate a settings table.
+
+    Raises
+    ------
+    ConfigError
+        One line that names the first wrong key, what it should be, and the nearest known key.
+    """
+    if not isinstance(data, dict):
+        raise ConfigError(f"{where}: expected a table of settings, got {type(data).__name__}")
+    try:
+        return Settings.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise ConfigError(
+                f"{where}: unknown key {key!r}{did_you_mean(str(first['loc'][-1]), Settings.model_fields)}"
+            ) from None
+        got = repr(first["input"])
+        raise ConfigError(f"{where}: {key} = {got[:60]}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+
+
+def load_settings(path: Path | None = None, *, start: Path | None = None) -> Settings:
+    """Read the settings file, or find one.
+
+    Parameters
+    ----------
+    path : Path, optional
+        A ``trainscope.toml`` or a ``pyproject.toml``. It must exist.
+    start : Path, optional
+        Without `path`: the folder to search, then its parents up to the repository's root, for a
+        ``trainscope.toml`` or a ``pyproject.toml`` with ``[tool.trainscope]``; the working folder if not given.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, is not TOML, or holds an unknown key or a wrong value.
+    """
+    if path is not None:
+        found = _table_of(path)
+        if found is None:
+            raise ConfigError(f"{path}: no [tool.trainscope] table")
+        return settings_from(found, str(path))
+    folder = (start or Path.cwd()).resolve()
+    for parent in (folder, *folder.parents):
+        for name in (FILE_NAME, "pyproject.toml"):
+            candidate = parent / name
+            if candidate.is_file():
+                found = _table_of(candidate)
+                if found is not None:
+                    return settings_from(found, name if parent == folder else str(candidate))
+        if (parent / ".git").exists():
+            break
+    return Settings()
+
+
+def _table_of(path: Path) -> object:
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML ({error})") from None
+    if path.name == "pyproject.toml":
+        tool = data.get("tool", {})
+        return tool.get("trainscope") if isinstance(tool, dict) else None
+    return data
