@@ -1,0 +1,104 @@
+"""The registry of detectors, and the one function that runs them.
+
+``DETECTORS`` is the whole registry, in report order. Adding a detector: one module, one line here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trainscope.core.errors import ConfigError, did_you_mean
+from trainscope.core.finding import Finding, Severity
+from trainscope.core.run import Run
+from trainscope.core.settings import Settings, parse_severity
+from trainscope.detectors import non_finite
+from trainscope.detectors.base import Detector, Skipped
+
+DETECTORS: tuple[Detector[Any], ...] = (non_finite.DETECTOR,)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the detectors say of one run."""
+
+    findings: tuple[Finding, ...]
+    """Worst first, then by step."""
+    skipped: tuple[Skipped, ...]
+    """Detectors that had nothing to judge, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A detector with the user's parameters and severity."""
+
+    detector: Detector[Any]
+    params: Any
+    severity: Severity | None
+
+
+def by_id(name: str) -> Detector[Any]:
+    """Return the detector called `name`.
+
+    Raises
+    ------
+    ConfigError
+        If there is none; suggests the nearest id.
+    """
+    for detector in DETECTORS:
+        if detector.id == name:
+            return detector
+    raise ConfigError(f"no detector is called {name!r}{did_you_mean(name, [d.id for d in DETECTORS])}")
+
+
+def configure(settings: Settings) -> tuple[Configured, ...]:
+    """Return the detectors to run, with their parameters.
+
+    Raises
+    ------
+    ConfigError
+        If a detector id or a parameter is unknown, or a value has the wrong type.
+    """
+    for name in (*settings.select, *settings.ignore, *settings.detectors):
+        by_id(name)
+    chosen = []
+    for detector in DETECTORS:
+        options = dict(settings.detectors.get(detector.id, {}))
+        enabled = options.pop("enabled", True)
+        if not isinstance(enabled, bool):
+            raise ConfigError(f"detectors.{detector.id}.enabled: expected true or false, got {enabled!r}")
+        raw = options.pop("severity", None)
+        severity = None if raw is None else parse_severity(raw, f"detectors.{detector.id}.severity")
+        params = _with_options(detector, options)
+        if enabled and detector.id not in settings.ignore and (not settings.select or detector.id in settings.select):
+            chosen.append(Configured(detector, params, severity))
+    return tuple(chosen)
+
+
+def _with_options(detector: Detector[Any], options: dict[str, Any]) -> Any:
+    defaults = detector.parameters()
+    for key, value in options.items():
+        where = f"detectors.{detector.id}.{key}"
+        if key not in defaults:
+            raise ConfigError(f"{where}: no such parameter{did_you_mean(key, [*defaults, 'enabled', 'severity'])}")
+        default = defaults[key]
+        wrong = isinstance(value, bool) != isinstance(default, bool) or not isinstance(
+            value, (int, float) if isinstance(default, float) else type(default)
+        )
+        if wrong:
+            raise ConfigError(f"{where}: expected {type(default).__name__}, got {value!r}")
+    return replace(detector.params, **options)
+
+
+def judge(run: Run, chosen: tuple[Configured, ...]) -> Judgement:
+    """Run the chosen detectors on one run."""
+    findings: list[Finding] = []
+    skipped: list[Skipped] = []
+    for one in chosen:
+        result = one.detector.detect(run, one.params)
+        if isinstance(result, Skipped):
+            skipped.append(replace(result, detector=one.detector.id))
+        else:
+            findings += [f if one.severity is None else replace(f, severity=one.severity) for f in result]
+    findings.sort(key=lambda f: (-f.severity, f.start_step if f.start_step is not None else -1))
+    return Judgement(tuple(findings), tuple(skipped))
