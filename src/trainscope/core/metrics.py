@@ -73,7 +73,9 @@ _RL_LOSS = frozenset(
 )
 _GAN_LOSS = frozenset("g d gen gan disc generator discriminator adv adversarial fake real dis".split())
 _AVERAGED = frozenset({"avg", "ema", "smooth", "smoothed", "mean", "global", "epoch", "running"})
-_LM = frozenset({"lm", "total", "batch", "step", "iter", "tot", "cross", "entropy", "objective", "model", "mean", "avg"})
+_WHOLE = frozenset(
+    "lm total batch step iter tot cross entropy objective model mean avg ctc mlm clm mse bce huber".split()
+)
 _PROGRESS = frozenset(
     "epoch epochs runtime timestamp time walltime date iteration iter iters steps samples tokens flos percentage "
     "eta remaining elapsed duration count num seen examples index".split()
@@ -101,7 +103,7 @@ def _is_loss(rest: tuple[str, ...]) -> bool:
 
 def _loss_name(side: str | None, rest: tuple[str, ...]) -> str | None:
     """Name for a plain loss (no component word), None for a component."""
-    extra = [w for w in rest if w not in _LOSS and w not in _LM and not w.isdigit()]
+    extra = [w for w in rest if w not in _LOSS and w not in _WHOLE and not w.isdigit()]
     if extra and not all(w in _AVERAGED for w in extra):
         return None
     return "eval/loss" if side in ("eval", "test") else "train/loss"
@@ -151,7 +153,21 @@ _SIDED: Mapping[tuple[str, ...], str] = {
 
 def _optimizer_words(words: tuple[str, ...]) -> tuple[str, ...]:
     """Drop the words that only say where a learning rate or gradient norm was taken."""
-    drop = _TRAIN | {"optim", "optimizer", "param", "group0", "pg0", "adamw", "adam", "sgd", "muon", "throughput", "device", "perf"}
+    drop = _TRAIN | {
+        "optim",
+        "optimizer",
+        "param",
+        "group0",
+        "pg0",
+        "adamw",
+        "adam",
+        "w",
+        "sgd",
+        "muon",
+        "throughput",
+        "device",
+        "perf",
+    }
     kept = tuple(w for w in words if w not in drop)
     return kept if kept else words
 
@@ -178,7 +194,13 @@ def canonical(raw: str) -> str | None:
         if rest == ("tel",):
             return "eval/loss"
         return _loss_name(side, rest)
-    if side in (None, "train") and rest in {("reward",), ("mean", "reward"), ("episode", "reward"), ("ep", "rew", "mean"), ("rollout", "ep", "rew", "mean")}:
+    if side in (None, "train") and rest in {
+        ("reward",),
+        ("mean", "reward"),
+        ("episode", "reward"),
+        ("ep", "rew", "mean"),
+        ("rollout", "ep", "rew", "mean"),
+    }:
         return "train/reward"
     return None
 
@@ -276,7 +298,9 @@ def _loss_kind(side: str | None, rest: tuple[str, ...]) -> Kind:
     return Kind.LOSS if _loss_name(side, rest) else Kind.LOSS_PART
 
 
-_RL_SIGNS = frozenset({"reward", "rewards", "kl", "advantage", "advantages", "rollout", "policy", "completions", "logps"})
+_RL_SIGNS = frozenset(
+    {"reward", "rewards", "kl", "advantage", "advantages", "rollout", "policy", "completions", "logps"}
+)
 
 
 def is_reinforcement(names: Sequence[str]) -> bool:

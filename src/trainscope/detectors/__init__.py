@@ -70,7 +70,11 @@ def configure(settings: Settings) -> tuple[Configured, ...]:
         raw = options.pop("severity", None)
         severity = None if raw is None else parse_severity(raw, f"detectors.{detector.id}.severity")
         params = _with_options(detector, options)
-        if enabled and detector.id not in settings.ignore and (not settings.select or detector.id in settings.select):
+        if (
+            enabled
+            and detector.id not in settings.ignore
+            and (not settings.select or detector.id in settings.select)
+        ):
             chosen.append(Configured(detector, params, severity))
     return tuple(chosen)
 
@@ -80,7 +84,9 @@ def _with_options(detector: Detector[Any], options: dict[str, Any]) -> Any:
     for key, value in options.items():
         where = f"detectors.{detector.id}.{key}"
         if key not in defaults:
-            raise ConfigError(f"{where}: no such parameter{did_you_mean(key, [*defaults, 'enabled', 'severity'])}")
+            raise ConfigError(
+                f"{where}: no such parameter{did_you_mean(key, [*defaults, 'enabled', 'severity'])}"
+            )
         default = defaults[key]
         wrong = isinstance(value, bool) != isinstance(default, bool) or not isinstance(
             value, (int, float) if isinstance(default, float) else type(default)

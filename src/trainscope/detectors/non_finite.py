@@ -50,9 +50,21 @@ def _finding(series: Series) -> Finding:
     share = len(bad) / len(series)
     ends_bad = bool(bad[-1] == len(series) - 1)
     serious = kind(series.name) in _SERIOUS
-    severity = Severity.INFO if not serious else Severity.ERROR if ends_bad or share > 0.05 else Severity.WARNING
-    word = "NaN" if np.isnan(series.value[bad]).all() else "infinite" if np.isinf(series.value[bad]).all() else "NaN or infinite"
-    where = f"at step {first}" if len(bad) == 1 else f"at {len(bad)} of {len(series)} points, steps {first} to {last}"
+    severity = (
+        Severity.INFO if not serious else Severity.ERROR if ends_bad or share > 0.05 else Severity.WARNING
+    )
+    word = (
+        "NaN"
+        if np.isnan(series.value[bad]).all()
+        else "infinite"
+        if np.isinf(series.value[bad]).all()
+        else "NaN or infinite"
+    )
+    where = (
+        f"at step {first}"
+        if len(bad) == 1
+        else f"at {len(bad)} of {len(series)} points, steps {first} to {last}"
+    )
     tail = " and stays so to the end" if ends_bad and len(bad) > 1 else ""
     return Finding(
         detector="non_finite",
