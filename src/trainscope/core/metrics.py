@@ -65,20 +65,115 @@ _EVAL = frozenset({"eval", "evaluation", "val", "valid", "validation", "dev", "h
 _TEST = frozenset({"test", "testing"})
 _LOSS = frozenset({"loss", "losses", "nll", "crossentropy", "crossentropyloss", "ce", "celoss"})
 _SCORE = frozenset(
-    "accuracy acc accuracies f1 bleu rouge map auc precision recall iou miou dice ssim psnr top1 top5 score r2".split()
+    [
+        "accuracy",
+        "acc",
+        "accuracies",
+        "f1",
+        "bleu",
+        "rouge",
+        "map",
+        "auc",
+        "precision",
+        "recall",
+        "iou",
+        "miou",
+        "dice",
+        "ssim",
+        "psnr",
+        "top1",
+        "top5",
+        "score",
+        "r2",
+    ]
 )
 _REWARD = frozenset({"reward", "rewards", "return", "returns", "rew"})
 _RL_LOSS = frozenset(
-    "policy value critic actor pg vf pi entropy kl ppo advantage surrogate gail approxkl td qf".split()
+    [
+        "policy",
+        "value",
+        "critic",
+        "actor",
+        "pg",
+        "vf",
+        "pi",
+        "entropy",
+        "kl",
+        "ppo",
+        "advantage",
+        "surrogate",
+        "gail",
+        "approxkl",
+        "td",
+        "qf",
+    ]
 )
-_GAN_LOSS = frozenset("g d gen gan disc generator discriminator adv adversarial fake real dis".split())
+_GAN_LOSS = frozenset(
+    [
+        "g",
+        "d",
+        "gen",
+        "gan",
+        "disc",
+        "generator",
+        "discriminator",
+        "adv",
+        "adversarial",
+        "fake",
+        "real",
+        "dis",
+    ]
+)
 _AVERAGED = frozenset({"avg", "ema", "smooth", "smoothed", "mean", "global", "epoch", "running"})
 _WHOLE = frozenset(
-    "lm total batch step iter tot cross entropy objective model mean avg ctc mlm clm mse bce huber".split()
+    [
+        "lm",
+        "total",
+        "batch",
+        "step",
+        "iter",
+        "tot",
+        "cross",
+        "entropy",
+        "objective",
+        "model",
+        "mean",
+        "avg",
+        "ctc",
+        "mlm",
+        "clm",
+        "mse",
+        "bce",
+        "huber",
+    ]
 )
 _PROGRESS = frozenset(
-    "epoch epochs runtime timestamp time walltime date iteration iter iters steps samples tokens flos percentage "
-    "eta remaining elapsed duration count num seen examples index".split()
+    [
+        "epoch",
+        "epochs",
+        "runtime",
+        "timestamp",
+        "time",
+        "walltime",
+        "date",
+        "iteration",
+        "iter",
+        "iters",
+        "steps",
+        "samples",
+        "tokens",
+        "flos",
+        "percentage",
+        "eta",
+        "remaining",
+        "elapsed",
+        "duration",
+        "count",
+        "num",
+        "seen",
+        "examples",
+        "index",
+    ]
 )
 
 
@@ -98,7 +193,7 @@ def _side(words: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
 
 
 def _is_loss(rest: tuple[str, ...]) -> bool:
-    return any(w in _LOSS for w in rest) or ("cross", "entropy") == rest[:2] or rest in {("trl",), ("tel",)}
+    return any(w in _LOSS for w in rest) or rest[:2] == ("cross", "entropy") or rest in {("trl",), ("tel",)}
 
 
 def _loss_name(side: str | None, rest: tuple[str, ...]) -> str | None:
@@ -289,7 +384,7 @@ def kind(name: str) -> Kind:
 
 
 def _loss_kind(side: str | None, rest: tuple[str, ...]) -> Kind:
-    if any(w in _RL_LOSS for w in rest) and ("cross", "entropy") != rest[:2]:
+    if any(w in _RL_LOSS for w in rest) and rest[:2] != ("cross", "entropy"):
         return Kind.RL_LOSS
     if any(w in _GAN_LOSS for w in rest):
         return Kind.ADVERSARIAL_LOSS

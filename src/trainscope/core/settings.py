@@ -96,7 +96,7 @@ def load_settings(path: Path | None = None, *, start: Path | None = None) -> Set
         A ``trainscope.toml`` or a ``pyproject.toml``. It must exist.
     start : Path, optional
         Without `path`: the folder to search, then its parents up to the repository's root, for a
-        ``trainscope.toml`` or a ``pyproject.toml`` with ``[tool.trainscope]``; the working folder if not given.
+        ``trainscope.toml`` or a ``pyproject.toml`` with ``[tool.trainscope]``; by default the working folder.
 
     Raises
     ------

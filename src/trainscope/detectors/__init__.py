@@ -79,7 +79,7 @@ def configure(settings: Settings) -> tuple[Configured, ...]:
     return tuple(chosen)
 
 
-def _with_options(detector: Detector[Any], options: dict[str, Any]) -> Any:
+def _with_options(detector: Detector[Any], options: dict[str, Any]) -> Any:  # noqa: ANN401 - a Params of its own type
     defaults = detector.parameters()
     for key, value in options.items():
         where = f"detectors.{detector.id}.{key}"
