@@ -1,0 +1,29 @@
+"""``trainscope detectors``: list the detectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from trainscope.cli.exit_codes import ExitCode
+from trainscope.cli.options import settings_for
+from trainscope.cli.output import write_stdout
+
+
+@click.command(short_help="List the detectors.")
+@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings file.")
+def detectors(config: Path | None) -> ExitCode:
+    """List the detectors: id, whether the settings enable it, what it finds, and what it needs."""
+    from trainscope.detectors import DETECTORS, configure
+
+    enabled = {one.detector.id: one.severity for one in configure(settings_for(config, None))}
+    rows = [("id", "on", "finds", "needs")]
+    for detector in DETECTORS:
+        severity = enabled.get(detector.id)
+        on = severity.label if severity is not None else "yes" if detector.id in enabled else "no"
+        rows.append((detector.id, on, detector.title, ", ".join(detector.needs)))
+    widths = [max(len(row[i]) for row in rows) for i in range(3)] + [0]
+    lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
+    write_stdout("\n".join(line.rstrip() for line in lines) + "\n")
+    return ExitCode.PASS

@@ -1,0 +1,69 @@
+"""``trainscope explain``: print all about one detector."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainscope.cli.exit_codes import ExitCode
+from trainscope.cli.output import write_stdout
+
+if TYPE_CHECKING:
+    from trainscope.detectors.base import Detector
+
+
+@click.command(short_help="Print all about one detector.")
+@click.argument("detector", metavar="ID")
+def explain(detector: str) -> ExitCode:
+    """Print all about one detector: what it finds, how, where it errs, and its parameters."""
+    from trainscope.detectors import by_id
+
+    found = by_id(detector)
+    write_stdout(f"{found.page.strip()}\n\n{_settings(found)}")
+    return ExitCode.PASS
+
+
+def _settings(detector: Detector[Any]) -> str:
+    """Return the parameters as a settings table ready to paste."""
+    meanings = parameter_meanings(type(detector.params))
+    lines = ["Settings", f"    [detectors.{detector.id}]", "    enabled = true"]
+    for name, default in detector.parameters().items():
+        meaning = meanings.get(name)
+        lines += [f"    # {line}" for line in (meaning or "").splitlines()]
+        lines.append(f"    {name} = {toml_value(default)}")
+    return "\n".join(lines) + "\n"
+
+
+def parameter_meanings(params: type) -> dict[str, str]:
+    """Return the string under each field of a dataclass, which Python itself throws away."""
+    try:
+        tree = ast.parse(inspect.cleandoc(inspect.getsource(params)))
+    except (OSError, SyntaxError):
+        return {}
+    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef))
+    meanings: dict[str, str] = {}
+    for field, after in pairwise(body):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+            and isinstance(after.value.value, str)
+        ):
+            meanings[field.target.id] = inspect.cleandoc(after.value.value)
+    return meanings
+
+
+def toml_value(value: object) -> str:
+    """Return a default as TOML writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join(toml_value(v) for v in value)}]"
+    return str(value)

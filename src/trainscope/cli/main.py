@@ -1,0 +1,101 @@
+"""The ``trainscope`` command: finds the subcommand, and turns every outcome into an exit code.
+
+Subcommands are imported when they run, so that ``--help`` starts no numerical library.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from trainscope import __version__
+from trainscope.cli.exit_codes import ExitCode
+from trainscope.cli.output import silence_stdout
+from trainscope.core.errors import NoDataError, TrainscopeError
+
+COMMANDS: Mapping[str, str] = {
+    "analyze": "Judge the logs of training runs.",
+    "watch": "Judge a log while it is being written.",
+    "detectors": "List the detectors.",
+    "explain": "Print all about one detector.",
+    "completion": "Print a shell completion script.",
+}
+"""Name of each command, which is the name of its module and function too, and its line in ``--help``."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported only when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the commands in the order of ``--help``."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(import_module(f"trainscope.cli.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 pass, 1 gate failed, 2 cannot judge, 3 no data, 4 training command failed, "
+    "130 interrupted.",
+)
+@click.version_option(__version__, "--version", prog_name="trainscope", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Catch broken training runs from their logs, say why they broke, and gate CI on it."""
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    args : sequence of str, optional
+        The arguments after the program's name; those of the process if not given.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # A character that the terminal's encoding lacks is no reason to fail.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        result = cli.main(
+            args=None if args is None else list(args), prog_name="trainscope", standalone_mode=False
+        )
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return ExitCode.CANNOT_JUDGE
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of `--help` went away. Reports catch this themselves and keep the gate's code.
+        silence_stdout()
+    except TrainscopeError as error:
+        from trainscope.report.text import printable
+
+        click.echo(f"error: {printable(str(error))}", err=True)
+        return ExitCode.NO_DATA if isinstance(error, NoDataError) else ExitCode.CANNOT_JUDGE
+    else:
+        return result if isinstance(result, int) else ExitCode.PASS
+    return ExitCode.PASS
+
+
+def main() -> NoReturn:
+    """Entry point of the ``trainscope`` command."""
+    sys.exit(run())

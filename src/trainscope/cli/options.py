@@ -1,0 +1,73 @@
+"""Options that several commands share, and how they change the settings of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from trainscope.core.settings import Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+FAIL_ON = ("info", "warning", "error", "never")
+
+
+def judging_options(command: F) -> F:
+    """Add the options that say how to read, what to judge and what fails."""
+    for decorate in reversed(
+        (
+            click.option("--format", "format_", metavar="NAME", help="Reader to use; default: by content."),
+            click.option(
+                "--fail-on",
+                type=click.Choice(FAIL_ON),
+                help="Least severity that fails the gate.  [default: warning]",
+            ),
+            click.option(
+                "--config",
+                "config",
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                help="Settings file; default: trainscope.toml or pyproject.toml, found from here upwards.",
+            ),
+            click.option(
+                "--select",
+                multiple=True,
+                metavar="DETECTOR",
+                help="Run only these detectors (repeat, or separate with commas).",
+            ),
+            click.option("--ignore", multiple=True, metavar="DETECTOR", help="Leave these detectors out."),
+            click.option("--no-color", is_flag=True, help="No colours; so does the variable NO_COLOR."),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+def settings_for(
+    config: Path | None,
+    fail_on: str | None,
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+) -> Settings:
+    """Return the file's settings with what the command line says put over them.
+
+    Raises
+    ------
+    ConfigError
+        If the settings file is wrong.
+    """
+    from trainscope.core.settings import load_settings
+
+    changes: dict[str, object] = {}
+    if fail_on is not None:
+        changes["fail_on"] = fail_on
+    chosen = {"select": _split(select), "ignore": _split(ignore)}
+    changes |= {key: given for key, given in chosen.items() if given}
+    return load_settings(config).model_copy(update=changes)
+
+
+def _split(values: Iterable[str]) -> Sequence[str]:
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]

@@ -1,0 +1,36 @@
+"""What the terminal in front of us can show."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from trainscope.core.run import Run
+    from trainscope.report.document import Document
+
+MIN_WIDTH, MAX_WIDTH = 40, 120
+
+
+def can_draw(stream: TextIO) -> bool:
+    """Tell whether `stream` is a terminal that knows more than ASCII."""
+    utf = (stream.encoding or "").lower().replace("-", "").startswith("utf")
+    return stream.isatty() and utf and os.environ.get("TERM") != "dumb"
+
+
+def wants_color(stream: TextIO, *, no_color: bool) -> bool:
+    """Tell whether to colour: a terminal, and neither ``--no-color`` nor NO_COLOR (https://no-color.org)."""
+    return can_draw(stream) and not no_color and not os.environ.get("NO_COLOR")
+
+
+def render_for_terminal(
+    document: Document, runs: Mapping[str, Run], stream: TextIO, *, no_color: bool
+) -> str:
+    """Return the report as `stream` can show it: drawn and coloured, or plain lines."""
+    from trainscope.report.terminal import render
+
+    width = min(max(shutil.get_terminal_size((100, 24)).columns, MIN_WIDTH), MAX_WIDTH)
+    color = wants_color(stream, no_color=no_color)
+    return render(document, runs, width=width, color=color, decorated=can_draw(stream))

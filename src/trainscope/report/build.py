@@ -1,0 +1,214 @@
+"""From runs and judgements to the report document, field by field: never a dump of internals."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+import numpy as np
+
+from trainscope import __version__
+from trainscope.core.finding import Finding
+from trainscope.core.run import Note, Run, Series
+from trainscope.core.settings import Settings
+from trainscope.detectors import Judgement
+from trainscope.report import gate
+from trainscope.report.document import (
+    SCHEMA_VERSION,
+    Document,
+    ErrorEntry,
+    FindingEntry,
+    Metric,
+    NoteEntry,
+    Number,
+    RunEntry,
+    Scalar,
+    SkippedEntry,
+    Steps,
+    Tool,
+)
+from trainscope.report.text import well_formed
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A run and what the detectors say of it."""
+
+    run: Run
+    judgement: Judgement
+
+
+def number(value: float) -> Number:
+    """Return a JSON number, or the word for a value that JSON has no number for."""
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    plain = float(value)
+    if math.isnan(plain):
+        return "nan"
+    if math.isinf(plain):
+        return "inf" if plain > 0 else "-inf"
+    return plain
+
+
+def portable(source: str) -> str:
+    """Return a path that means the same on another machine.
+
+    Relative paths and ``-`` stay as given; an absolute path becomes relative to the working folder, or
+    keeps its last two parts where it lies outside.
+    """
+    path = PurePath(source)
+    if not path.is_absolute():
+        return well_formed(source)
+    try:
+        return well_formed(path.relative_to(Path.cwd()).as_posix())
+    except ValueError:
+        return well_formed("/".join(path.parts[1:][-2:]))
+
+
+def run_id(run: Run) -> str:
+    """Return twelve hex digits of a SHA-256 over the run's name and points."""
+    digest = hashlib.sha256(run.name.encode("utf-8", "surrogatepass"))
+    for name in sorted(run.series):
+        series = run.series[name]
+        digest.update(f"\0{len(name)}:{name}:{len(series)}\0".encode("utf-8", "surrogatepass"))
+        # Little-endian on every machine; one NaN, whatever its payload bits.
+        digest.update(series.step.astype("<i8").tobytes())
+        digest.update(np.where(np.isnan(series.value), np.nan, series.value).astype("<f8").tobytes())
+    return digest.hexdigest()[:12]
+
+
+def build_document(
+    judged: Sequence[Judged],
+    settings: Settings,
+    errors: Sequence[ErrorEntry] = (),
+) -> Document:
+    """Return the document for some judged runs.
+
+    Parameters
+    ----------
+    judged : sequence of Judged
+        In the order in which they are to be reported.
+    settings : Settings
+        ``fail_on`` and ``gate`` decide the verdict.
+    errors : sequence of ErrorEntry
+        What could not be read or judged.
+    """
+    seen: Counter[str] = Counter()
+    runs = []
+    for one in judged:
+        identity = run_id(one.run)
+        seen[identity] += 1
+        # The same log under two paths: ids must stay apart, they name folders and anchors.
+        unique = identity if seen[identity] == 1 else f"{identity}-{seen[identity]}"
+        runs.append(_run_entry(unique, one))
+    return Document(
+        schema_version=SCHEMA_VERSION,
+        tool=Tool(name="trainscope", version=__version__),
+        verdict=gate.decide(runs, errors, settings),
+        counts=gate.count([f for run in runs for f in run.findings]),
+        runs=runs,
+        errors=list(errors),
+    )
+
+
+def _run_entry(identity: str, one: Judged) -> RunEntry:
+    run = one.run
+    return RunEntry.model_validate(
+        {
+            "id": identity,
+            "name": well_formed(run.name),
+            "source": portable(run.source),
+            "format": run.format,
+            "x_axis": run.x_axis,
+            "steps": Steps(first=run.first_step, last=run.last_step, count=_distinct_steps(run)),
+            "metrics": [_metric(s) for s in run.series.values()],
+            "config": {well_formed(k): _scalar(v) for k, v in run.config.items()},
+            "notes": [_note(n) for n in run.notes],
+            "skipped": [
+                SkippedEntry(detector=s.detector, reason=well_formed(s.reason)) for s in one.judgement.skipped
+            ],
+            "findings": _findings(one.judgement.findings),
+        }
+    )
+
+
+def _distinct_steps(run: Run) -> int:
+    arrays = [s.step for s in run.series.values() if len(s)]
+    if not arrays:
+        return 0
+    first = arrays[0]
+    if all(a is first or np.array_equal(a, first) for a in arrays):
+        return len(first)
+    return len(np.unique(np.concatenate(arrays)))
+
+
+def _metric(series: Series) -> Metric:
+    finite = series.value[np.isfinite(series.value)]
+    some = len(series) > 0
+    return Metric(
+        name=well_formed(series.name),
+        count=len(series),
+        first=number(series.value[0]) if some else None,
+        last=number(series.value[-1]) if some else None,
+        min=number(finite.min()) if len(finite) else None,
+        max=number(finite.max()) if len(finite) else None,
+        non_finite=len(series) - len(finite),
+    )
+
+
+def _scalar(value: object) -> Scalar:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, (int, float)):
+        return number(value)
+    return well_formed(str(value))
+
+
+def _note(note: Note) -> NoteEntry:
+    return NoteEntry(
+        kind=note.kind,
+        message=well_formed(note.message),
+        count=note.count,
+        start_step=note.start_step,
+        end_step=note.end_step,
+    )
+
+
+def _findings(findings: Iterable[Finding]) -> list[FindingEntry]:
+    seen: Counter[str] = Counter()
+    entries = []
+    for finding in findings:
+        seen[finding.fingerprint] += 1
+        entries.append(_finding(finding, seen[finding.fingerprint]))
+    return entries
+
+
+def _finding(finding: Finding, occurrence: int) -> FindingEntry:
+    return FindingEntry.model_validate(
+        {
+            "fingerprint": finding.fingerprint,
+            "detector": finding.detector,
+            "severity": finding.severity.label,
+            "title": well_formed(finding.title),
+            "message": well_formed(finding.message),
+            "metric": None if finding.metric is None else well_formed(finding.metric),
+            "layer": None if finding.layer is None else well_formed(finding.layer),
+            "start_step": finding.start_step,
+            "end_step": finding.end_step,
+            "peak_step": finding.peak_step,
+            "evidence": _evidence(finding.evidence),
+            "fixes": [well_formed(f) for f in finding.fixes],
+            "occurrence": occurrence,
+        }
+    )
+
+
+def _evidence(evidence: Mapping[str, float | int | str]) -> dict[str, Number | str]:
+    return {
+        well_formed(key): well_formed(value) if isinstance(value, str) else number(value)
+        for key, value in evidence.items()
+    }

@@ -1,0 +1,158 @@
+"""From paths to a report document: the one pipeline behind the command line, the Action and the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from trainscope.core.errors import NoDataError, ReadError
+from trainscope.core.metrics import LOSS_KINDS, Kind, kind
+from trainscope.core.run import Run
+from trainscope.core.settings import Settings
+from trainscope.detectors import configure, judge
+from trainscope.report.build import Judged, build_document, portable
+from trainscope.report.document import Document, ErrorEntry
+from trainscope.report.text import printable, shorten
+
+JUDGEABLE = LOSS_KINDS | {Kind.GRAD_NORM, Kind.REWARD}
+"""A log without any of these says nothing about the health of a training run."""
+
+Progress = Callable[[int, int, str], None]
+"""Called with (files done, files in all, next file)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """A document and the runs that it is about."""
+
+    document: Document
+    runs: Mapping[str, Run]
+    """Run id to run, for outputs that draw charts."""
+
+
+def analyze(
+    paths: Sequence[str],
+    settings: Settings,
+    *,
+    format: str | None = None,
+    progress: Progress | None = None,
+) -> Analysis:
+    """Find, read and judge logs.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Files, folders, globs, or ``-`` for standard input.
+    settings : Settings
+        Which detectors run, with which parameters, and what fails the gate.
+    format : str, optional
+        Name of the reader to use; found by content if not given.
+    progress : callable, optional
+        Told before each file and once at the end.
+
+    Returns
+    -------
+    Analysis
+        A file that cannot be read does not stop the others: it is one of the document's errors, and
+        the verdict is then never ``pass``.
+
+    Raises
+    ------
+    NoDataError
+        If nothing matched, or nothing that matched holds a single point.
+    ReadError
+        If no log at all could be read and judged; the first reason.
+    ConfigError
+        If a detector or parameter in `settings` is unknown.
+    """
+    from trainscope.readers import find_logs, read_runs
+
+    chosen = configure(settings)
+    logs = find_logs(paths)
+    judged: list[Judged] = []
+    failures: list[ReadError | NoDataError] = []
+    errors: list[ErrorEntry] = []
+    for done, log in enumerate(logs):
+        if progress is not None:
+            progress(done, len(logs), log)
+        try:
+            runs = read_runs(log, format=format)
+            if not any(len(s) for run in runs for s in run.series.values()):
+                raise NoDataError(f"{log}: holds no data point")
+        except (ReadError, NoDataError) as error:
+            failures.append(error)
+            errors.append(_error_entry(log, error))
+            continue
+        for run in runs:
+            one = Judged(run, judge(run, chosen))
+            if not is_judgeable(run):
+                why = ReadError(run.source, _not_judgeable(run))
+                failures.append(why)
+                errors.append(_error_entry(log, why, "not_judgeable"))
+                if not one.judgement.findings:
+                    continue
+            judged.append(one)
+    if progress is not None:
+        progress(len(logs), len(logs), "")
+    if not judged:
+        raise _worst(failures) if failures else NoDataError("no log matched; nothing was judged")
+    return _analysis(judged, settings, errors)
+
+
+def analyze_runs(runs: Sequence[Run], settings: Settings) -> Analysis:
+    """Judge runs that are already in memory.
+
+    Raises
+    ------
+    ConfigError
+        If a detector or parameter in `settings` is unknown.
+    """
+    chosen = configure(settings)
+    errors = [
+        _error_entry(run.source, ReadError(run.source, _not_judgeable(run)), "not_judgeable")
+        for run in runs
+        if not is_judgeable(run)
+    ]
+    return _analysis([Judged(run, judge(run, chosen)) for run in runs], settings, errors)
+
+
+def is_judgeable(run: Run) -> bool:
+    """Tell whether the run logs anything whose health can be judged: a loss, a gradient norm, a reward."""
+    return any(len(s) and kind(name) in JUDGEABLE for name, s in run.series.items())
+
+
+def _analysis(judged: Sequence[Judged], settings: Settings, errors: Sequence[ErrorEntry]) -> Analysis:
+    document = build_document(judged, settings, errors)
+    runs = {entry.id: one.run for entry, one in zip(document.runs, judged, strict=True)}
+    return Analysis(document, MappingProxyType(runs))
+
+
+def _not_judgeable(run: Run) -> str:
+    names = [shorten(printable(n), 40) for n in run.series if len(run.series[n])]
+    shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    return f"nothing to judge: no loss, gradient norm or reward among its metrics ({shown}); log one of them"
+
+
+def _error_entry(source: str, error: ReadError | NoDataError, kind_: str | None = None) -> ErrorEntry:
+    reading = isinstance(error, ReadError)
+    reason = error.reason if isinstance(error, ReadError) else str(error).removeprefix(f"{source}: ")
+    return ErrorEntry.model_validate(
+        {
+            "kind": kind_ or ("unreadable" if reading else "no_data"),
+            "source": portable(source),
+            "line": error.line if isinstance(error, ReadError) else None,
+            "reason": printable(reason),
+        }
+    )
+
+
+def _worst(failures: Sequence[ReadError | NoDataError]) -> ReadError | NoDataError:
+    """Return the failure to report when nothing was judged: unreadable before empty."""
+    first = next((f for f in failures if isinstance(f, ReadError)), failures[0])
+    if len(failures) == 1:
+        return first
+    more = f" (and {len(failures) - 1} more that could not be judged)"
+    if isinstance(first, ReadError):
+        return ReadError(first.path, first.reason + more, line=first.line)
+    return NoDataError(str(first) + more)
