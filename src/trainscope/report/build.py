@@ -40,6 +40,8 @@ class Judged:
 
     run: Run
     judgement: Judgement
+    detectors: tuple[str, ...] = ()
+    """Ids of all detectors that were asked, in report order."""
 
 
 def number(value: float) -> Number:
@@ -128,6 +130,7 @@ def _run_entry(identity: str, one: Judged) -> RunEntry:
             "metrics": [_metric(s) for s in run.series.values()],
             "config": {well_formed(k): _scalar(v) for k, v in run.config.items()},
             "notes": [_note(n) for n in run.notes],
+            "judged": [d for d in one.detectors if d not in {s.detector for s in one.judgement.skipped}],
             "skipped": [
                 SkippedEntry(detector=s.detector, reason=well_formed(s.reason)) for s in one.judgement.skipped
             ],

@@ -152,6 +152,8 @@ class RunEntry(Part):
     metrics: list[Metric]
     config: dict[str, Scalar] = Field(default_factory=dict)
     notes: list[NoteEntry] = Field(default_factory=list)
+    judged: list[str] = Field(default_factory=list)
+    """Detectors that ran on this run, in report order; "no findings" means that these found none."""
     skipped: list[SkippedEntry] = Field(default_factory=list)
     findings: list[FindingEntry] = Field(default_factory=list)
     story: list[StoryEvent] = Field(default_factory=list)

@@ -10,7 +10,7 @@ from trainscope.core.errors import NoDataError, ReadError
 from trainscope.core.metrics import LOSS_KINDS, Kind, kind
 from trainscope.core.run import Run
 from trainscope.core.settings import Settings
-from trainscope.detectors import configure, judge
+from trainscope.detectors import Configured, configure, judge
 from trainscope.report.build import Judged, build_document, portable
 from trainscope.report.document import Document, ErrorEntry
 from trainscope.report.text import printable, shorten
@@ -85,7 +85,7 @@ def analyze(
             errors.append(_error_entry(log, error))
             continue
         for run in runs:
-            one = Judged(run, judge(run, chosen))
+            one = _judged(run, chosen)
             if not is_judgeable(run):
                 why = ReadError(run.source, _not_judgeable(run))
                 failures.append(why)
@@ -114,12 +114,16 @@ def analyze_runs(runs: Sequence[Run], settings: Settings) -> Analysis:
         for run in runs
         if not is_judgeable(run)
     ]
-    return _analysis([Judged(run, judge(run, chosen)) for run in runs], settings, errors)
+    return _analysis([_judged(run, chosen) for run in runs], settings, errors)
 
 
 def is_judgeable(run: Run) -> bool:
     """Tell whether the run logs anything whose health can be judged: a loss, a gradient norm, a reward."""
     return any(len(s) and kind(name) in JUDGEABLE for name, s in run.series.items())
+
+
+def _judged(run: Run, chosen: tuple[Configured, ...]) -> Judged:
+    return Judged(run, judge(run, chosen), tuple(one.detector.id for one in chosen))
 
 
 def _analysis(judged: Sequence[Judged], settings: Settings, errors: Sequence[ErrorEntry]) -> Analysis:

@@ -137,7 +137,7 @@ def _run(entry: RunEntry, run: Run | None, *, width: int, decorated: bool) -> It
     for finding in entry.findings:
         yield from _finding(finding, entry, run, width=width, decorated=decorated)
     if not entry.findings:
-        yield Row("  ok", "no findings", "green")
+        yield Row("  ok", f"no findings by {plural(len(entry.judged), 'detector')}", "green")
     for note in entry.notes:
         yield Row("  note", printable(note.message), "dim", "dim")
     if entry.skipped:

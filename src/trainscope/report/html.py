@@ -1,0 +1,115 @@
+"""The report as one HTML file: no script, no network, light and dark, wide and narrow, screen and paper."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from trainscope.core.run import Run
+from trainscope.report.document import Document, FindingEntry, Metric, RunEntry
+from trainscope.report.gate import count
+from trainscope.report.panels import Panels, panels_for
+from trainscope.report.text import figure, label, plural, printable
+from trainscope.report.tiles import Tile, headline, tiles_for
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+WORDS: Mapping[str, str] = {"pass": "Pass", "fail": "Fail", "error": "Cannot judge"}
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """What the template shows of one run."""
+
+    run: RunEntry
+    counts: tuple[tuple[str, int], ...]
+    """Findings by severity."""
+    headline: Metric | None
+    tiles: tuple[Tile, ...]
+    panels: Panels | None
+    """None where the points are not at hand."""
+    judged: str
+    """How much stands behind "no findings"."""
+
+
+def render(document: Document, runs: Mapping[str, Run]) -> str:
+    """Return the report as one self-contained HTML page.
+
+    Parameters
+    ----------
+    document : Document
+    runs : mapping of run id to Run
+        For the charts; a run that is not there is shown without.
+    """
+    environment = _environment()
+    css = _stylesheet(environment)
+    # The policy allows this one style sheet, by its hash, and nothing else: no script, no request.
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    return environment.get_template("report.html.j2").render(
+        doc=document,
+        views=[_view(entry, runs.get(entry.id)) for entry in document.runs],
+        words=WORDS,
+        css=_trusted(css),
+        css_hash=digest,
+    )
+
+
+def _view(entry: RunEntry, run: Run | None) -> RunView:
+    counts = count(entry.findings)
+    skipped = f", {plural(len(entry.skipped), 'detector')} skipped" if entry.skipped else ""
+    return RunView(
+        run=entry,
+        counts=(("error", counts.error), ("warning", counts.warning), ("info", counts.info)),
+        headline=headline(entry),
+        tiles=tiles_for(entry),
+        panels=None if run is None else panels_for(entry, run),
+        judged=f"{plural(len(entry.judged), 'detector')} ran{skipped}",
+    )
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("trainscope.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(
+        figure=figure, label=label, printable=printable, px=_px, where=_where, sentence=_sentence
+    )
+    return environment
+
+
+def _stylesheet(environment: Environment) -> str:
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, "report.css")[0]
+
+
+def _trusted(css: str) -> str:
+    from markupsafe import Markup
+
+    return Markup(css)
+
+
+def _px(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _where(finding: FindingEntry, x_axis: str) -> str:
+    parts = [label(part) for part in (finding.metric, finding.layer) if part is not None]
+    start, end = finding.start_step, finding.end_step
+    if start is not None:
+        parts.append(f"{x_axis} {start}" if end in (None, start) else f"{x_axis}s {start} to {end}")
+    return "".join(f" · {part}" for part in parts)
