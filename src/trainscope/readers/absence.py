@@ -1,0 +1,100 @@
+"""Blank cells that stand for NaN.
+
+Strict JSON writers write NaN as null, and pandas writes it as a blank cell: the same marks that say "not
+logged on this row". They are told apart by company.
+
+Algorithm
+    A blank cell of metric c is NaN if some other metric d is on that row whose company c otherwise keeps:
+    from the first to the last row that has c, at least three in four rows of d have c, and at least nine
+    in ten rows of c have d. Clocks and counters are no company, they are on every row. A row with a step
+    and nothing else counts as company of the metrics on at least three in four of all rows.
+Misses
+    A metric that is NaN from its first row on, and one logged alone on every other row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainscope.core.run import IntArray, Note
+from trainscope.readers.axis import is_clockwork
+from trainscope.readers.notes import counted, shown
+from trainscope.readers.table import NULL, NUMBER, Column, Table
+
+_KEEPS_COMPANY = 0.75
+_IS_KEPT_COMPANY = 0.9
+_FEWEST = 2
+"""Rows that have both, before one can speak of company."""
+
+Mask = NDArray[np.bool_]
+
+
+def restore_nan(table: Table, step: IntArray, metrics: Iterable[str]) -> Table:
+    """Return the table with the blank cells that stand for NaN made NaN, each metric with a note.
+
+    Parameters
+    ----------
+    table : Table
+        Rows in file order.
+    step : (n,) int64 array
+        Their steps, for the notes.
+    metrics : iterable of str
+        The columns that hold metrics.
+    """
+    names = [name for name in metrics if not is_clockwork(name)]
+    having = {name: table.columns[name].has for name in names}
+    patterns: dict[bytes, Mask] = {}
+    for has in having.values():
+        patterns.setdefault(np.packbits(has).tobytes(), has)
+    bare = ~np.logical_or.reduce(list(having.values())) if having else np.zeros(table.rows, bool)
+    out = Table(table.rows, dict(table.columns), list(table.notes), dict(table.config))
+    for name in names:
+        column = table.columns[name]
+        blank = column.state == NULL
+        if not blank.any():
+            continue
+        stands = blank & _in_company(having[name], list(patterns.values()), bare, alone=len(names) == 1)
+        if stands.any():
+            out.columns[name] = _as_nan(column, stands)
+            out.notes.append(_note(name, step[stands]))
+    return out
+
+
+def _in_company(has: Mask, others: list[Mask], bare: Mask, *, alone: bool) -> Mask:
+    rows = np.flatnonzero(has)
+    if not len(rows):
+        return bare if alone else np.zeros(len(has), bool)
+    first, last = int(rows[0]), int(rows[-1]) + 1
+    marked = np.zeros(len(has), bool)
+    for other in others:
+        both = int((has & other).sum())
+        within = int(other[first:last].sum())
+        if other is has or both < _FEWEST or both < _IS_KEPT_COMPANY * len(rows):
+            continue
+        if both >= _KEEPS_COMPANY * within:
+            marked |= other & ~has
+    if len(rows) >= _KEEPS_COMPANY * (last - first):
+        marked |= bare
+    marked[:first] = False
+    return marked | bare if alone else marked
+
+
+def _as_nan(column: Column, rows: Mask) -> Column:
+    state = column.state.copy()
+    state[rows] = NUMBER
+    return Column(column.value, state, column.text)
+
+
+def _note(name: str, step: IntArray) -> Note:
+    count = len(step)
+    return Note(
+        "null_value",
+        f"{counted(count, 'blank value', 'blank values')} of {shown(name)} on rows that have its companions "
+        f"{'was' if count == 1 else 'were'} read as NaN",
+        count,
+        int(step.min()),
+        int(step.max()),
+    )

@@ -1,0 +1,249 @@
+"""A table to runs: splits it, settles the order of its steps, and gives every metric its series.
+
+The one place where all formats meet, so that a resume, a blank cell or a second run in the same file
+means the same whatever wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from types import MappingProxyType
+
+import numpy as np
+
+from trainscope.core.errors import NoDataError
+from trainscope.core.metrics import canonical_names
+from trainscope.core.run import FloatArray, IntArray, Note, Run, Series
+from trainscope.readers import clock, roles
+from trainscope.readers.absence import Mask, restore_nan
+from trainscope.readers.axis import Axis, choose_axis, is_clockwork, main_column
+from trainscope.readers.notes import counted, quoted, shown
+from trainscope.readers.ordering import Late, Seam, find_seams, superseded
+from trainscope.readers.source import Source
+from trainscope.readers.table import TEXT, Table
+
+_TINY_ROWS = 20
+_TINY_SHARE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the format's reader knows that the table does not say."""
+
+    format: str
+    step: str | None = None
+    """The column that counts the steps."""
+    splits: bool = True
+    """Whether a column may tell several runs apart."""
+
+
+def runs_of(table: Table, source: Source, shape: Shape) -> list[Run]:
+    """Return the runs that a table holds.
+
+    Raises
+    ------
+    NoDataError
+        If no row has both a step and a number.
+    """
+    table = roles.settle_text(roles.drop_index(roles.drop_summaries(table)))
+    parts = roles.split_runs(table) if shape.splits else [(None, table)]
+    runs = [
+        run
+        for label, part in parts
+        for run in runs_of_part(part, source, shape, label if label is not None else source.name)
+    ]
+    if not runs:
+        raise NoDataError(f"{source.given}: no metric in it: no row holds a number to judge")
+    return runs
+
+
+def runs_of_part(table: Table, source: Source, shape: Shape, name: str) -> list[Run]:
+    """Return the launches of one run, called `name`; none if no row holds a number."""
+    table = roles.drop_text(roles.name_phases(table))
+    if not table.rows:
+        return []
+    axis = choose_axis(table, shape.step)
+    table.notes.extend(axis.notes)
+    rows = np.flatnonzero(axis.usable)
+    if not len(rows):
+        raise NoDataError(
+            f"{source.given}: no row has a usable step in the column {shown(axis.column or '')}"
+        )
+    table, step = table.take(rows) if len(rows) < table.rows else table, axis.step[rows]
+    pieces = _launches(table, step, axis)
+    runs = []
+    for number, piece in enumerate(pieces, 1):
+        run = _run(piece, axis, source, shape.format, name if len(pieces) == 1 else f"{name}#{number}")
+        if run.series:
+            runs.append(run)
+    return runs
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """The rows of one launch, in file order."""
+
+    table: Table
+    step: IntArray
+    seams: list[Seam]
+    late: Late | None
+
+
+def _launches(table: Table, step: IntArray, axis: Axis) -> list[_Piece]:
+    """Cut the table where the run was started anew."""
+    main = main_column(table, {axis.column or ""})
+    if axis.kind == "row" or main is None:
+        return [_Piece(table, step, [], None)]
+    rows = np.flatnonzero(main.has)
+    seams, late = find_seams(step[rows])
+    seams = [_at_row(seam, rows, step) for seam in seams]
+    starts = [0, *(seam.row for seam in seams if seam.kind == "restart"), table.rows]
+    if len(starts) == 2:
+        return [_Piece(table, step, seams, late)]
+    bounds = list(pairwise(starts))
+    sizes = [int(np.searchsorted(rows, b) - np.searchsorted(rows, a)) for a, b in bounds]
+    tiny = min(_TINY_ROWS, _TINY_SHARE * max(sizes))
+    kept = [i for i, size in enumerate(sizes) if i == len(sizes) - 1 or size >= max(3.0, tiny)]
+    lost = sum(b - a for i, (a, b) in enumerate(bounds) if i not in kept)
+    pieces = []
+    for number, i in enumerate(kept, 1):
+        a, b = bounds[i]
+        part = table.take(np.arange(a, b))
+        part.notes.append(_restart_note(number, len(kept), len(bounds), lost, step[a:b]))
+        inside = [_moved(s, a) for s in seams if a < s.row < b and s.kind == "rewind"]
+        pieces.append(_Piece(part, step[a:b], inside, late if number == 1 else None))
+    return pieces
+
+
+def _at_row(seam: Seam, rows: IntArray, step: IntArray) -> Seam:
+    """Move a seam from the main metric's points to the table's rows, before what was logged just ahead."""
+    row, previous = int(rows[seam.row]), int(rows[seam.row - 1])
+    while row - 1 > previous and step[row - 1] <= seam.start_step:
+        row -= 1
+    return Seam(seam.kind, row, seam.start_step, seam.end_step, seam.count)
+
+
+def _moved(seam: Seam, by: int) -> Seam:
+    return Seam(seam.kind, seam.row - by, seam.start_step, seam.end_step, seam.count)
+
+
+def _restart_note(number: int, kept: int, launches: int, lost: int, step: IntArray) -> Note:
+    first = int(step[0])
+    if kept == 1:
+        said = (
+            f"{counted(launches - 1, 'aborted launch', 'aborted launches')} ({lost} rows) before it left out"
+        )
+        return Note("restart", f"the log starts anew at step {first}; {said}", launches - 1, first, first)
+    tail = f"; {counted(launches - kept, 'aborted launch', 'aborted launches')} left out" if lost else ""
+    message = (
+        f"the file holds {kept} runs one after the other; this is run {number}, from step {first} on{tail}"
+    )
+    return Note("restart", message, launches - 1, first, first)
+
+
+def _run(piece: _Piece, axis: Axis, source: Source, fmt: str, name: str) -> Run:
+    table, step = piece.table, piece.step
+    metrics = [n for n in table.columns if n != axis.column]
+    time, used = clock.time_of(table, metrics)
+    metrics = [n for n in metrics if n != used]
+    table = restore_nan(table, step, metrics)
+    notes = [*table.notes, *_order_notes(piece)]
+    keep = ~superseded(step, piece.seams)
+    counts = {n: int(table.columns[n].has.sum()) for n in metrics}
+    metrics = [n for n in metrics if counts[n]]
+    names = canonical_names(metrics, counts)
+    series: dict[str, Series] = {}
+    repeats: list[IntArray] = []
+    for raw in metrics:
+        series[names[raw]], repeated = _series(
+            names[raw], step, table.columns[raw].value, table.columns[raw].has & keep, time
+        )
+        if not is_clockwork(raw):  # training and evaluation rows of one step both say their epoch
+            repeats.append(repeated)
+        notes += _bad_cells(table, raw, step)
+    notes += _repeat_notes(repeats, axis)
+    return Run(
+        name=name,
+        source=source.given,
+        format=fmt,
+        series=MappingProxyType({n: s for n, s in series.items() if len(s)}),
+        config=MappingProxyType(_tidy(table.config)),
+        notes=tuple(notes),
+        x_axis=axis.kind,
+    )
+
+
+def _tidy(config: Mapping[str, object]) -> dict[str, str | int | float | bool | None]:
+    out: dict[str, str | int | float | bool | None] = {}
+    for key, value in config.items():
+        if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+            out[key] = int(value)
+        elif value is None or isinstance(value, (str, int, float, bool)):
+            out[key] = value
+    return out
+
+
+def _series(
+    name: str, step: IntArray, value: FloatArray, rows: Mask, time: FloatArray | None
+) -> tuple[Series, IntArray]:
+    """Return the points of one metric, sorted, the last of each step; and the steps that were repeated."""
+    at = np.flatnonzero(rows) if not rows.all() else np.arange(len(rows))
+    steps = step[at]
+    rises = np.diff(steps)
+    repeated = steps[:0]
+    if (rises <= 0).any():
+        order = np.argsort(steps, kind="stable")
+        at, steps = at[order], steps[order]
+        last = np.append(steps[1:] != steps[:-1], True)
+        repeated = steps[~last]
+        at, steps = at[last], steps[last]
+    times = time[at] if time is not None else None
+    if times is not None and not np.isfinite(times).all():
+        times = None
+    return Series(name, steps, value[at], times), repeated
+
+
+def _order_notes(piece: _Piece) -> list[Note]:
+    notes = [
+        Note(
+            "rewind",
+            f"steps {seam.start_step} to {seam.end_step} were logged again after a resume; "
+            "the later values were kept",
+            seam.count,
+            seam.start_step,
+            seam.end_step,
+        )
+        for seam in piece.seams
+    ]
+    if piece.late is not None:
+        late = piece.late
+        message = (
+            f"{counted(late.count, 'row stands', 'rows stand')} after a later step; the rows were sorted"
+        )
+        notes.append(Note("out_of_order", message, late.count, late.start_step, late.end_step))
+    return notes
+
+
+def _repeat_notes(repeats: list[IntArray], axis: Axis) -> list[Note]:
+    worst = max(repeats, key=len, default=None)
+    if worst is None or not len(worst):
+        return []
+    word = "epoch" if axis.kind == "epoch" else "step"
+    message = (
+        f"{counted(len(worst), f'value repeats a {word}', f'values repeat a {word}')}; the last one was kept"
+    )
+    return [Note("duplicate_step", message, len(worst), int(worst.min()), int(worst.max()))]
+
+
+def _bad_cells(table: Table, name: str, step: IntArray) -> list[Note]:
+    column = table.columns[name]
+    rows = np.flatnonzero(column.state == TEXT)
+    if not len(rows):
+        return []
+    said = quoted([column.text[int(row)] for row in rows[:3]], len(rows))
+    message = (
+        f"{counted(len(rows), 'cell', 'cells')} of {shown(name)} hold no number ({said}) and were left out"
+    )
+    return [Note("bad_cell", message, len(rows), int(step[rows].min()), int(step[rows].max()))]

@@ -1,0 +1,120 @@
+"""Which files of a folder are logs."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from trainscope.core.errors import NoDataError
+from trainscope.readers import hf_trainer, tensorboard
+from trainscope.readers.source import STDIN
+
+_PACKED = (".gz", ".bz2", ".xz")
+_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".log", ".txt", ".out")
+_NEVER = frozenset(
+    [
+        "config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "generation_config.json",
+        "vocab.json",
+        "added_tokens.json",
+        "preprocessor_config.json",
+        "package.json",
+        "package-lock.json",
+        "tsconfig.json",
+        "requirements.txt",
+        "license.txt",
+        "readme.txt",
+        "merges.txt",
+        "model.safetensors.index.json",
+        "training_args.json",
+        "args.json",
+        "all_results.json",
+        "train_results.json",
+        "eval_results.json",
+        "adapter_config.json",
+        "manifest.json",
+        "labels.json",
+        "vocab.txt",
+        "wandb-metadata.json",
+        "wandb-summary.json",
+        "hparams.json",
+        "meta.json",
+        "expected.json",
+    ]
+)
+_SKIPPED_FOLDERS = frozenset(["__pycache__", "node_modules", "site-packages"])
+
+
+def find_logs(paths: Sequence[str]) -> list[str]:
+    """Return the logs that `paths` name, each once, in a fixed order.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Files, folders, glob patterns and ``-``. A file that is named is taken whatever it is; of a folder
+        the files that can be logs. A folder that is one run (Hugging Face checkpoints, TensorBoard events)
+        stands for itself.
+
+    Raises
+    ------
+    NoDataError
+        If a pattern or a folder matches nothing.
+    """
+    found: dict[str, None] = {}
+    for given in paths:
+        matched = list(_matches(given))
+        if not matched:
+            raise NoDataError(f"{given}: {_nothing(given)}")
+        found.update(dict.fromkeys(matched))
+    if not found:
+        raise NoDataError("no log was named: give files, folders or patterns")
+    return list(found)
+
+
+def _nothing(given: str) -> str:
+    return "no log in this folder" if Path(given).is_dir() else "no file matches this pattern"
+
+
+def _matches(given: str) -> Iterator[str]:
+    path = Path(given)
+    if given == STDIN or path.is_file():
+        yield given
+    elif path.is_dir():
+        yield from _in_folder(path)
+    elif glob.has_magic(given):
+        for match in sorted(glob.glob(given, recursive=True)):  # noqa: PTH207 (pathlib has no ~user or absolute patterns)
+            if Path(match).is_dir():
+                yield from _in_folder(Path(match))
+            else:
+                yield match
+    else:
+        yield given  # opening it says what is wrong with it
+
+
+def _in_folder(folder: Path) -> Iterator[str]:
+    if hf_trainer.state_in(folder) is not None:
+        yield str(folder)
+        return
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        return
+    if any(tensorboard.MARK in entry.name for entry in entries):
+        yield str(folder)
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir() and not entry.is_symlink() and entry.name not in _SKIPPED_FOLDERS:
+            yield from _in_folder(entry)
+        elif entry.is_file() and _may_be_log(entry.name.lower()):
+            yield str(entry)
+
+
+def _may_be_log(name: str) -> bool:
+    for suffix in _PACKED:
+        name = name.removesuffix(suffix)
+    return name.endswith(_SUFFIXES) and name not in _NEVER

@@ -1,0 +1,203 @@
+"""JSON-lines bytes to a table: Arrow's parser where the text is plain, a tolerant one where it is not.
+
+The tolerant parser takes what Arrow refuses: NaN and Infinity tokens, nulls (which Arrow cannot tell from
+missing keys), values that change type, broken and cut lines. It parses blocks of lines as one array, and
+single lines only in a block that does not parse.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trainscope.core.run import Note
+from trainscope.readers.records import CONTAINERS, RecordTable
+from trainscope.readers.table import ABSENT, Column, Table, from_strings, numeric
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BLOCK_BYTES = 1 << 20
+_ARROW_FROM = 1 << 16
+"""Smaller files are not worth importing Arrow for."""
+
+
+def parse_lines(data: bytes, *, first_line: int = 1, final: bool = True) -> Table:
+    """Return the table of the JSON objects in `data`, one a line.
+
+    Parameters
+    ----------
+    data : bytes
+        UTF-8.
+    first_line : int
+        Number of the first line, for notes.
+    final : bool
+        Whether the file ends here, so that a broken last line is a cut one.
+    """
+    if len(data) >= _ARROW_FROM and b"null" not in data:
+        table = _parse_with_arrow(data)
+        if table is not None:
+            return table
+    return _parse_tolerantly(data, first_line, final)
+
+
+def _parse_with_arrow(data: bytes) -> Table | None:
+    import pyarrow as pa
+    import pyarrow.json as pajson
+
+    try:
+        found = pajson.read_json(
+            pa.BufferReader(data), read_options=pajson.ReadOptions(block_size=4 * _BLOCK_BYTES)
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    columns: dict[str, Column] = {}
+    for name, values in _flat(found):
+        column = _column(values)
+        if column is None or name in columns:
+            return None
+        columns[name] = column
+    return Table(found.num_rows, columns)
+
+
+def _flat(table: pa.Table) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name, values in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_struct(values.type):
+            inside = [(f.name, pc.struct_field(values, [i])) for i, f in enumerate(values.type)]
+            prefix = "" if name.lower() in CONTAINERS else f"{name}."
+            nested = pa.table([v for _, v in inside], names=[prefix + n for n, _ in inside])
+            yield from _flat(nested)
+        else:
+            yield name, values
+
+
+def _column(values: pa.ChunkedArray) -> Column | None:
+    """Return an Arrow column as ours, None if only the tolerant parser can."""
+    import pyarrow as pa
+
+    kind = values.type
+    missing = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
+    if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        plain = values.cast(pa.float64()) if not pa.types.is_boolean(kind) else values.cast(pa.int8())
+        filled = plain.fill_null(0) if missing is not None else plain
+        return numeric(filled.to_numpy().astype(np.float64, copy=False), missing, state=ABSENT)
+    if pa.types.is_string(kind):
+        return text_column(values)
+    return None
+
+
+def text_column(values: pa.ChunkedArray, *, state: int = ABSENT, decimal: str = ".") -> Column:
+    """Return an Arrow column of strings as ours; missing values get `state`."""
+    import pyarrow as pa
+
+    coded = values.dictionary_encode().combine_chunks()
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.chunk(0)
+    words = coded.dictionary.to_pylist()
+    codes = coded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
+    judged = from_strings([*words, None], decimal=decimal)
+    judged.state[-1] = state
+    text = {}
+    if judged.text:
+        wordy = np.isin(codes, np.fromiter(judged.text, dtype=np.int64))
+        text = {int(row): words[codes[row]] for row in np.flatnonzero(wordy)}
+    return Column(judged.value[codes], judged.state[codes], text)
+
+
+def _parse_tolerantly(data: bytes, first_line: int, final: bool) -> Table:
+    records = RecordTable()
+    bad: list[int] = []
+    lists: list[int] = []
+    line = first_line
+    last = first_line - 1
+    for block in _blocks(data):
+        lines = block.split(b"\n")
+        if lines and not lines[-1]:
+            lines.pop()
+        found = _whole_block(lines)
+        if found is None:
+            found = []
+            for number, text in enumerate(lines, line):
+                if not text.strip():
+                    continue
+                value = _object(text)
+                if isinstance(value, dict):
+                    found.append(value)
+                else:
+                    (bad if value is None else lists).append(number)
+                last = number
+        records.add(found)
+        line += len(lines)
+        if any(lines):
+            last = max(last, line - 1 - _trailing_blank(lines))
+    table = records.table()
+    if final and bad and bad[-1] == last and not data.endswith(b"\n"):
+        bad.pop()
+        step = _last_step(table)
+        table.notes.append(
+            Note("truncated", f"the last line ({last}) is cut off and was left out", 1, step, step)
+        )
+    if bad:
+        table.notes.append(_lines_note(bad, "not valid JSON"))
+    if lists:
+        table.notes.append(_lines_note(lists, "not JSON objects"))
+    return table
+
+
+def _trailing_blank(lines: Sequence[bytes]) -> int:
+    count = 0
+    while count < len(lines) and not lines[-1 - count].strip():
+        count += 1
+    return count
+
+
+def _blocks(data: bytes) -> Iterator[bytes]:
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", min(start + _BLOCK_BYTES, len(data) - 1))
+        end = len(data) if end < 0 else end + 1
+        yield data[start:end]
+        start = end
+
+
+def _whole_block(lines: Sequence[bytes]) -> list[dict[str, Any]] | None:
+    """Parse the lines as one array, None if that fails or if lines and elements do not match."""
+    full = [line for line in lines if line and not line.isspace()]
+    try:
+        found = json.loads(b"[" + b",".join(full) + b"]")
+    except (ValueError, RecursionError):
+        return None
+    if len(found) != len(full) or set(map(type, found)) - {dict}:
+        return None
+    return list(found)
+
+
+def _object(line: bytes) -> object:
+    """Parse one line; None where it is not JSON."""
+    try:
+        return json.loads(line.decode("utf-8", "replace").strip())
+    except (ValueError, RecursionError):
+        return None
+
+
+def _lines_note(lines: Sequence[int], what: str) -> Note:
+    shown = ", ".join(map(str, lines[:3])) + (", ..." if len(lines) > 3 else "")
+    noun = "line is" if len(lines) == 1 else "lines are"
+    verb = "was" if len(lines) == 1 else "were"
+    return Note(
+        "malformed_line", f"{len(lines)} {noun} {what} and {verb} left out (line {shown})", len(lines)
+    )
+
+
+def _last_step(table: Table) -> int | None:
+    column = table.columns.get("step")
+    if column is None or not column.has.any():
+        return None
+    value = column.value[column.has][-1]
+    return int(value) if np.isfinite(value) and abs(value) < 2**62 else None
