@@ -394,10 +394,15 @@ def _loss_kind(side: str | None, rest: tuple[str, ...]) -> Kind:
 
 
 _RL_SIGNS = frozenset(
-    {"reward", "rewards", "kl", "advantage", "advantages", "rollout", "policy", "completions", "logps"}
+    ["reward", "rewards", "advantage", "advantages", "rollout", "policy", "completions", "returns", "episode"]
 )
 
 
 def is_reinforcement(names: Sequence[str]) -> bool:
-    """Tell whether a log is of reinforcement or preference learning, where the loss need not fall."""
+    """Tell whether a log is of reinforcement learning, where the loss need not fall.
+
+    Preference optimisation (DPO and its kin log ``rewards/chosen``) is not: its loss should fall.
+    """
+    if any(tokens(name)[-2:] == ("rewards", "chosen") for name in names):
+        return False
     return any(w in _RL_SIGNS for name in names for w in tokens(name))

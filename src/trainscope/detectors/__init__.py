@@ -12,10 +12,48 @@ from trainscope.core.errors import ConfigError, did_you_mean
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
 from trainscope.core.settings import Settings, parse_severity
-from trainscope.detectors import non_finite
+from trainscope.detectors import (
+    divergence,
+    eval_noise,
+    expectation,
+    grad_norm,
+    grad_vanishing,
+    loss_floor,
+    loss_shift,
+    lr_schedule,
+    lr_zero,
+    non_finite,
+    oscillation,
+    overfitting,
+    plateau,
+    spikes,
+    step_order,
+    throughput,
+    unrecovered_spike,
+    zero_loss,
+)
 from trainscope.detectors.base import Detector, Skipped
 
-DETECTORS: tuple[Detector[Any], ...] = (non_finite.DETECTOR,)
+DETECTORS: tuple[Detector[Any], ...] = (
+    non_finite.DETECTOR,
+    zero_loss.DETECTOR,
+    divergence.DETECTOR,
+    unrecovered_spike.DETECTOR,
+    spikes.DETECTOR,
+    loss_shift.DETECTOR,
+    plateau.DETECTOR,
+    oscillation.DETECTOR,
+    overfitting.DETECTOR,
+    eval_noise.DETECTOR,
+    loss_floor.DETECTOR,
+    grad_norm.DETECTOR,
+    grad_vanishing.DETECTOR,
+    lr_schedule.DETECTOR,
+    lr_zero.DETECTOR,
+    throughput.DETECTOR,
+    step_order.DETECTOR,
+    expectation.DETECTOR,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +102,8 @@ def configure(settings: Settings) -> tuple[Configured, ...]:
     chosen = []
     for detector in DETECTORS:
         options = dict(settings.detectors.get(detector.id, {}))
+        if detector.id == expectation.DETECTOR.id and settings.expect:
+            options["expect"] = (*settings.expect, *options.get("expect", ()))
         enabled = options.pop("enabled", True)
         if not isinstance(enabled, bool):
             raise ConfigError(f"detectors.{detector.id}.enabled: expected true or false, got {enabled!r}")
@@ -88,6 +128,7 @@ def _with_options(detector: Detector[Any], options: dict[str, Any]) -> Any:  # n
                 f"{where}: no such parameter{did_you_mean(key, [*defaults, 'enabled', 'severity'])}"
             )
         default = defaults[key]
+        value = tuple(value) if isinstance(value, list) else value
         wrong = isinstance(value, bool) != isinstance(default, bool) or not isinstance(
             value, (int, float) if isinstance(default, float) else type(default)
         )

@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
 
 from trainscope.core.finding import Finding
-from trainscope.core.run import Run
+from trainscope.core.metrics import Kind, is_reinforcement, kind
+from trainscope.core.run import Run, Series
 
 P = TypeVar("P")
 
@@ -45,3 +46,33 @@ class Detector(Generic[P]):
     def parameters(self) -> dict[str, Any]:
         """Return parameter names and default values."""
         return {f.name: getattr(self.params, f.name) for f in fields(self.params)}  # type: ignore[arg-type]
+
+
+MOST = 10
+"""Most findings of one detector on one series; the worst are kept and the message counts the rest."""
+
+
+def training_losses(run: Run, *, adversarial: bool = True) -> list[Series] | Skipped:
+    """Return the series that are this run's training objective.
+
+    ``train/loss`` where the run has it; else every part of a loss; nothing for reinforcement learning,
+    where a loss may be 0 by construction or grow with the returns.
+    """
+    if is_reinforcement(tuple(run.series)):
+        return Skipped("the loss of a reinforcement-learning run need not fall")
+    main = run.get("train/loss")
+    if main is not None:
+        return [main]
+    kinds = {Kind.LOSS, Kind.LOSS_PART} | ({Kind.ADVERSARIAL_LOSS} if adversarial else set())
+    parts = [s for name, s in run.series.items() if kind(name) in kinds and len(s)]
+    return parts or Skipped("needs train/loss")
+
+
+def by_kind(run: Run, *kinds: Kind) -> list[Series]:
+    """Return the non-empty series of these kinds, in the run's order."""
+    return [s for name, s in run.series.items() if len(s) and kind(name) in kinds]
+
+
+def number(value: float) -> str:
+    """Write a number for a sentence: four significant digits, no trailing zeros."""
+    return f"{value:.4g}"

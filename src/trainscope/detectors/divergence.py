@@ -1,0 +1,92 @@
+"""divergence: the loss turns round, rises, and does not come back before the end.
+
+What it finds
+    A slow rise, a blow-up in the last points, and a loss that jumps up and stays there.
+Algorithm
+    The run is cut into about 100 blocks; the median of the last 5 % of them is compared with the best
+    block so far. It counts when the rise is 8 standard errors of a block median and either `end_rise` of
+    the best level, or half of everything the run had gained. A run that ends inside a jump (see `spikes`)
+    of at least three points, or of three times the level, counts too. Generator and discriminator losses
+    must double, and not before 30 % of the run. A run that was started over is left to step_order.
+Parameters
+    end_rise: smallest rise at the end, as a fraction of the best level.
+    error_rise: from this rise on it is an error, not a warning.
+False positives
+    A curriculum or an annealed extra term (KL weight in a VAE) that raises the loss on purpose.
+Misses
+    A divergence that is cut off before it has risen by `end_rise`. Reinforcement learning is not judged.
+Reference
+    Best-so-far against now is the idea of Prechelt's generalization loss ("Early Stopping - but when?",
+    1998), used here on the training loss with a standard error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainscope.core.finding import Finding, Severity
+from trainscope.core.metrics import Kind, kind
+from trainscope.core.run import Run, Series
+from trainscope.detectors.base import Detector, Skipped, number, training_losses
+from trainscope.detectors.excursions import Excursion, Limits, Shape, excursions
+from trainscope.detectors.restarts import NEAR, restart_steps
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Thresholds without units, so that they fit any loss."""
+
+    end_rise: float = 0.12
+    """As a fraction of the best level; healthy public runs stay under 0.05."""
+    error_rise: float = 0.5
+    """As a fraction of the best level."""
+
+
+def detect(run: Run, params: Params) -> list[Finding] | Skipped:
+    """Return one finding for each training loss that ends far above its best."""
+    losses = training_losses(run)
+    if isinstance(losses, Skipped):
+        return losses
+    limits = Limits(end_rise=params.end_rise)
+    findings = []
+    for loss in losses:
+        for event in excursions(loss, limits):
+            rise = (event.after - event.level) / max(abs(event.level), 1e-300)
+            if event.shape is Shape.DIVERGENCE and not _excused(run, loss, event, rise):
+                findings.append(_finding(loss.finite(), event, rise, params))
+    return findings
+
+
+def _excused(run: Run, loss: Series, event: Excursion, rise: float) -> bool:
+    if kind(loss.name) is Kind.ADVERSARIAL_LOSS:
+        return rise < 1.0 or event.start < 0.3 * len(loss)
+    finite = loss.finite()
+    start, span = int(finite.step[event.start]), int(finite.step[-1] - finite.step[0])
+    return any(abs(step - start) <= NEAR * span for step in restart_steps(run))
+
+
+def _finding(loss: Series, event: Excursion, rise: float, params: Params) -> Finding:
+    start, peak, end = (int(loss.step[i]) for i in (event.start, event.peak, event.end))
+    percent = f" ({rise:+.0%})" if abs(rise) < 1e4 else ""
+    return Finding(
+        detector="divergence",
+        severity=Severity.ERROR if rise >= params.error_rise else Severity.WARNING,
+        title="Loss diverges",
+        message=(
+            f"{loss.name} was down to {number(event.level)}, rises from step {start} on, and is at "
+            f"{number(event.after)}{percent} at the end, step {end}."
+        ),
+        metric=loss.name,
+        start_step=start,
+        end_step=end,
+        peak_step=peak,
+        evidence={"best": event.level, "last": event.after, "rise": rise, "score": event.score},
+        fixes=(
+            f"Resume from a checkpoint before step {start} with a lower learning rate.",
+            "Check what changed there: learning rate, data, precision.",
+            "Clip the gradient norm; use a longer warm-up; keep norms and softmax in fp32.",
+        ),
+    )
+
+
+DETECTOR = Detector("divergence", "Loss diverges", ("train/loss",), Params(), detect)

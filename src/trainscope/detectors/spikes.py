@@ -1,0 +1,87 @@
+"""spikes: the loss jumps far above its recent level and comes back.
+
+What it finds
+    One point or a burst of points that stand out of the training loss and are gone within 60 points
+    (or a tenth of the run).
+Algorithm
+    Each point is compared with the median of the 25 points before it, in scaled MADs of the 200 points
+    before or after (the noisier side counts), and whitened by the lag-1 autocorrelation. The tail of
+    the run's own residuals (Student-t and Weibull laws, averaged by their posterior weight) says how
+    many such jumps a healthy run of this length would show; a point or a burst of 3 or 5 points counts
+    when fewer than `false_alarms` are expected. Events found are taken out and the rest is judged
+    again, so that one incident does not hide the next in its noise.
+Parameters
+    false_alarms: expected false jumps in a whole healthy run, whatever its length.
+    min_rise: smallest jump worth a finding, as a fraction of the level.
+False positives
+    A batch of another domain, and any deliberate short change of the data. On healthy noise see
+    docs/evidence.md.
+Misses
+    A jump within the first 8 points. A single hard batch in a run whose noise is heavy-tailed: it does
+    not stand out of what that run shows anyway. In runs of under 200 points the tail is uncertain, so
+    a jump must be some 12 scaled MADs high. Reinforcement learning is not judged.
+Reference
+    B. Iglewicz and D. Hoaglin, "How to Detect and Handle Outliers", ASQC 1993 (scaled MAD).
+    A. Chowdhery et al., "PaLM", arXiv:2204.02311, section 5.1 (what spikes look like, and the remedy).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainscope.core.finding import Finding, Severity
+from trainscope.core.run import Run, Series
+from trainscope.detectors.base import MOST, Detector, Skipped, number, training_losses
+from trainscope.detectors.excursions import Excursion, Limits, Shape, excursions
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Thresholds without units, so that they fit any loss."""
+
+    false_alarms: float = 0.001
+    """Expected number of false jumps in a healthy run: 1 run in 1,000."""
+    min_rise: float = 0.03
+    """As a fraction of the level: less than 3 % is nothing to act on."""
+
+
+def detect(run: Run, params: Params) -> list[Finding] | Skipped:
+    """Return one finding for each of the worst spikes of each training loss."""
+    losses = training_losses(run)
+    if isinstance(losses, Skipped):
+        return losses
+    limits = Limits(false_alarms=params.false_alarms, min_rise=params.min_rise)
+    findings = []
+    for loss in losses:
+        events = [e for e in excursions(loss, limits) if e.shape is Shape.SPIKE]
+        worst = sorted(events, key=lambda e: -e.score)[:MOST]
+        findings += [_finding(loss.finite(), e, len(events)) for e in sorted(worst, key=lambda e: e.start)]
+    return findings
+
+
+def _finding(loss: Series, event: Excursion, total: int) -> Finding:
+    start, peak, end = (int(loss.step[i]) for i in (event.start, event.peak, event.end))
+    lasted = "came back at once" if end == start else f"was back by step {end}"
+    many = f" It is one of {total} spikes in this run." if total > 1 else ""
+    return Finding(
+        detector="spikes",
+        severity=Severity.WARNING,
+        title="Loss spike",
+        message=(
+            f"{loss.name} jumped to {number(event.top)} at step {peak}, {number(event.score)} scaled MADs above "
+            f"its recent median of {number(event.level)}, and {lasted}.{many}"
+        ),
+        metric=loss.name,
+        start_step=start,
+        end_step=end,
+        peak_step=peak,
+        evidence={"value": event.top, "baseline": event.level, "score": event.score, "spikes": total},
+        fixes=(
+            f"Look at the batches of steps {start} to {peak}; rewind at least 100 steps and skip them.",
+            "Clip the gradient norm, or clip it lower.",
+            "If spikes recur, lower the learning rate or Adam's beta2 (0.95).",
+        ),
+    )
+
+
+DETECTOR = Detector("spikes", "Loss spike", ("train/loss",), Params(), detect)
