@@ -7,7 +7,8 @@ Algorithm
     A blank cell of metric c is NaN if some other metric d is on that row whose company c otherwise keeps:
     from the first to the last row that has c, at least three in four rows of d have c, and at least nine
     in ten rows of c have d. Clocks and counters are no company, they are on every row. A row with a step
-    and nothing else counts as company of the metrics on at least three in four of all rows.
+    and nothing else counts as company of the metrics on at least three in four of all rows. A last row
+    on which most of the company is missing too is a closing row of totals (AlgoPerf).
 Misses
     A metric that is NaN from its first row on, and one logged alone on every other row.
 """
@@ -20,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.core.run import IntArray, Note
-from trainscope.readers.axis import is_clockwork
 from trainscope.readers.notes import counted, shown
 from trainscope.readers.table import NULL, NUMBER, Column, Table
+from trainscope.readers.vocabulary import is_clockwork
 
 _KEEPS_COMPANY = 0.75
 _IS_KEPT_COMPANY = 0.9
@@ -46,9 +47,6 @@ def restore_nan(table: Table, step: IntArray, metrics: Iterable[str]) -> Table:
     """
     names = [name for name in metrics if not is_clockwork(name)]
     having = {name: table.columns[name].has for name in names}
-    patterns: dict[bytes, Mask] = {}
-    for has in having.values():
-        patterns.setdefault(np.packbits(has).tobytes(), has)
     bare = ~np.logical_or.reduce(list(having.values())) if having else np.zeros(table.rows, bool)
     out = Table(table.rows, dict(table.columns), list(table.notes), dict(table.config))
     for name in names:
@@ -56,30 +54,48 @@ def restore_nan(table: Table, step: IntArray, metrics: Iterable[str]) -> Table:
         blank = column.state == NULL
         if not blank.any():
             continue
-        stands = blank & _in_company(having[name], list(patterns.values()), bare, alone=len(names) == 1)
-        if stands.any():
+        company = _company(having[name], having.values())
+        stands = blank & _in_company(having[name], company, bare, alone=len(names) == 1)
+        if stands.any() and not _is_closing_row(stands, company):
             out.columns[name] = _as_nan(column, stands)
             out.notes.append(_note(name, step[stands]))
     return out
 
 
-def _in_company(has: Mask, others: list[Mask], bare: Mask, *, alone: bool) -> Mask:
+def _company(has: Mask, others: Iterable[Mask]) -> list[Mask]:
+    """Return where each companion of a metric is present."""
+    rows = np.flatnonzero(has)
+    if not len(rows):
+        return []
+    span = slice(int(rows[0]), int(rows[-1]) + 1)
+    company = []
+    for other in others:
+        if other is has:
+            continue
+        both = int(np.count_nonzero(has & other))
+        kept = both >= max(_FEWEST, _IS_KEPT_COMPANY * len(rows))
+        if kept and both >= _KEEPS_COMPANY * np.count_nonzero(other[span]):
+            company.append(other)
+    return company
+
+
+def _in_company(has: Mask, company: list[Mask], bare: Mask, *, alone: bool) -> Mask:
     rows = np.flatnonzero(has)
     if not len(rows):
         return bare if alone else np.zeros(len(has), bool)
     first, last = int(rows[0]), int(rows[-1]) + 1
-    marked = np.zeros(len(has), bool)
-    for other in others:
-        both = int((has & other).sum())
-        within = int(other[first:last].sum())
-        if other is has or both < _FEWEST or both < _IS_KEPT_COMPANY * len(rows):
-            continue
-        if both >= _KEEPS_COMPANY * within:
-            marked |= other & ~has
+    marked = np.logical_or.reduce(company) & ~has if company else np.zeros(len(has), bool)
     if len(rows) >= _KEEPS_COMPANY * (last - first):
         marked |= bare
     marked[:first] = False
     return marked | bare if alone else marked
+
+
+def _is_closing_row(stands: Mask, company: list[Mask]) -> bool:
+    """Tell whether the only blank is on the last row, where most of the company is missing too: a total."""
+    if not stands[-1] or stands[:-1].any() or not company:
+        return False
+    return sum(bool(other[-1]) for other in company) < 0.5 * (len(company) + 1)
 
 
 def _as_nan(column: Column, rows: Mask) -> Column:

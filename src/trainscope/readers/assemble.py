@@ -16,13 +16,14 @@ import numpy as np
 from trainscope.core.errors import NoDataError
 from trainscope.core.metrics import canonical_names
 from trainscope.core.run import FloatArray, IntArray, Note, Run, Series
-from trainscope.readers import clock, roles
+from trainscope.readers import clock, roles, splitting
 from trainscope.readers.absence import Mask, restore_nan
-from trainscope.readers.axis import Axis, choose_axis, is_clockwork, main_column
+from trainscope.readers.axis import Axis, choose_axis, main_column
 from trainscope.readers.notes import counted, quoted, shown
 from trainscope.readers.ordering import Late, Seam, find_seams, superseded
 from trainscope.readers.source import Source
 from trainscope.readers.table import TEXT, Table
+from trainscope.readers.vocabulary import is_clockwork
 
 _TINY_ROWS = 20
 _TINY_SHARE = 0.02
@@ -47,8 +48,9 @@ def runs_of(table: Table, source: Source, shape: Shape) -> list[Run]:
     NoDataError
         If no row has both a step and a number.
     """
-    table = roles.settle_text(roles.drop_index(roles.drop_summaries(table)))
-    parts = roles.split_runs(table) if shape.splits else [(None, table)]
+    table = roles.fold_statistics(roles.drop_summaries(table))
+    table = roles.settle_text(roles.drop_index(table))
+    parts = splitting.split_runs(table) if shape.splits else [(None, table)]
     runs = [
         run
         for label, part in parts
@@ -61,7 +63,7 @@ def runs_of(table: Table, source: Source, shape: Shape) -> list[Run]:
 
 def runs_of_part(table: Table, source: Source, shape: Shape, name: str) -> list[Run]:
     """Return the launches of one run, called `name`; none if no row holds a number."""
-    table = roles.drop_text(roles.name_phases(table))
+    table = roles.drop_text(splitting.name_phases(table))
     if not table.rows:
         return []
     axis = choose_axis(table, shape.step)

@@ -12,48 +12,8 @@ from trainscope.core.run import FloatArray, IntArray, Note
 from trainscope.readers import cells
 from trainscope.readers.notes import counted, quoted
 from trainscope.readers.table import NULL, NUMBER, TEXT, Column, Table
+from trainscope.readers.vocabulary import STEP_NAMES, WEAK_STEP_NAMES, is_clockwork, plain_name
 
-STEP_NAMES = (
-    "step",
-    "steps",
-    "global_step",
-    "trainer_global_step",
-    "train_global_step",
-    "training_step",
-    "train_step",
-    "optimizer_step",
-    "opt_step",
-    "global_step_max_steps",
-    "current_steps",
-    "current_step",
-    "iteration",
-    "iterations",
-    "iter",
-    "iters",
-    "it",
-    "itr",
-    "num_updates",
-    "n_updates",
-    "nupdates",
-    "update",
-    "updates",
-    "num_steps",
-    "step_idx",
-    "_step",
-    "timesteps",
-    "total_timesteps",
-    "time_total_timesteps",
-    "num_timesteps",
-    "misc_total_timesteps",
-    "env_step",
-    "env_steps",
-    "batch",
-    "batch_idx",
-    "batch_index",
-    "batches",
-    "minibatch",
-)
-"""Words that name a step counter, best first. ``_step`` is W&B's own count of log calls."""
 _MAX_STEP = 2.0**62
 
 
@@ -69,16 +29,6 @@ class Axis:
     usable: NDArray[np.bool_]
     """(n,) whether the row has a step."""
     notes: tuple[Note, ...] = ()
-
-
-def plain_name(raw: str) -> str:
-    """Return a column name as the words of `STEP_NAMES` are written."""
-    return "_step" if raw.strip() == "_step" else "_".join(tokens(raw))
-
-
-def is_clockwork(name: str) -> bool:
-    """Tell whether a column only counts or measures time, and so stands on rows of every kind."""
-    return kind(name) is Kind.PROGRESS or plain_name(name) in STEP_NAMES
 
 
 def choose_axis(table: Table, named: str | None = None) -> Axis:
@@ -98,6 +48,9 @@ def choose_axis(table: Table, named: str | None = None) -> Axis:
         by_name.setdefault(plain_name(raw), raw)
     for name in STEP_NAMES:
         if name in by_name and _counts(table.columns[by_name[name]], table.rows):
+            return _axis("step", by_name[name], table)
+    for name in WEAK_STEP_NAMES:
+        if name in by_name and _rises(table.columns[by_name[name]]):
             return _axis("step", by_name[name], table)
     epoch = next((raw for raw in table.columns if tokens(raw)[-1:] in {("epoch",), ("epochs",)}), None)
     if epoch is not None and _is_epoch_axis(table, epoch):
@@ -133,6 +86,11 @@ def _counts(column: Column, rows: int) -> bool:
     if given < 0.5 * rows or len(whole) < 0.9 * given or not len(whole):
         return False
     return len(whole) < 3 or bool((whole != whole[0]).any())
+
+
+def _rises(column: Column) -> bool:
+    """Tell whether every cell is a whole number larger than the one before."""
+    return bool(_is_whole(column.value).all()) and bool((np.diff(column.value) > 0).all())
 
 
 def _is_epoch_axis(table: Table, name: str) -> bool:

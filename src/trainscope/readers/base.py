@@ -6,6 +6,7 @@ from typing import Protocol
 
 from trainscope.core.run import Run
 from trainscope.readers.source import Head, Source
+from trainscope.readers.table import Table
 
 
 class Reader(Protocol):
@@ -35,4 +36,12 @@ class Reader(Protocol):
         NoDataError
             If there is nothing in it to judge.
         """
+        ...
+
+
+class LineReader(Reader, Protocol):
+    """A reader of a format that grows line by line, so that its rows can be parsed as they come."""
+
+    def runs_from(self, table: Table, source: Source) -> list[Run]:
+        """Return the runs in rows already parsed; raises as `read_runs` does."""
         ...

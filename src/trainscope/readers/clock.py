@@ -7,41 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainscope.core.run import FloatArray
-from trainscope.readers.axis import plain_name
 from trainscope.readers.table import Table
+from trainscope.readers.vocabulary import ELAPSED_NAMES, STAMP_NAMES, plain_name
 
-STAMP_NAMES = frozenset(
-    [
-        "timestamp",
-        "time_stamp",
-        "wall_time",
-        "walltime",
-        "datetime",
-        "date",
-        "time",
-        "created_at",
-        "logged_at",
-        "unix_time",
-        "ts",
-    ]
-)
-ELAPSED_NAMES = frozenset(
-    [
-        "runtime",
-        "elapsed_time",
-        "elapsed",
-        "time_elapsed",
-        "time_time_elapsed",
-        "total_duration",
-        "total_time",
-        "wall_clock",
-        "relative_time",
-        "seconds_elapsed",
-        "misc_time_elapsed",
-        "time",
-        "t",
-    ]
-)
 _OLDEST, _NEWEST = 3e8, 2e10
 """Unix seconds from 1979 to 2603; nothing that trains logs a clock outside."""
 

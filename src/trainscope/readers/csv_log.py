@@ -30,7 +30,12 @@ def sniff(head: Head) -> bool:
 
 def read_runs(source: Source) -> list[Run]:
     """Return the runs in a delimited text file."""
-    return runs_of(read_table(source), source, Shape(NAME))
+    return runs_from(read_table(source), source)
+
+
+def runs_from(table: Table, source: Source) -> list[Run]:
+    """Return the runs in rows already parsed."""
+    return runs_of(table, source, Shape(NAME))
 
 
 def read_table(source: Source) -> Table:

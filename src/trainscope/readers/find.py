@@ -13,7 +13,7 @@ from trainscope.readers.source import STDIN
 _PACKED = (".gz", ".bz2", ".xz")
 _SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".log", ".txt", ".out")
 _NEVER = frozenset(
-    [
+    {
         "config.json",
         "tokenizer.json",
         "tokenizer_config.json",
@@ -44,7 +44,7 @@ _NEVER = frozenset(
         "hparams.json",
         "meta.json",
         "expected.json",
-    ]
+    }
 )
 _SKIPPED_FOLDERS = frozenset(["__pycache__", "node_modules", "site-packages"])
 

@@ -29,7 +29,7 @@ DESCRIPTION = "Hugging Face Trainer: trainer_state.json, or the run's folder"
 STATE = "trainer_state.json"
 _OPENS_HISTORY = re.compile(r'"log_history"\s*:\s*\[')
 _GLOBAL_STEP = re.compile(rb'"global_step"\s*:\s*(\d{1,18})')
-_CONFIG_KEYS = [
+_CONFIG_KEYS = (
     "num_train_epochs",
     "max_steps",
     "train_batch_size",
@@ -39,7 +39,7 @@ _CONFIG_KEYS = [
     "num_input_tokens_seen",
     "best_metric",
     "total_flos",
-]
+)
 _ARGUMENT_FILES = ("training_args.json", "args.json")
 
 

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainscope.core.run import Note
-from trainscope.readers.records import CONTAINERS, RecordTable
+from trainscope.readers.records import RecordTable
 from trainscope.readers.table import ABSENT, Column, Table, from_strings, numeric
+from trainscope.readers.vocabulary import CONTAINERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _BLOCK_BYTES = 1 << 20
-_ARROW_FROM = 1 << 16
-"""Smaller files are not worth importing Arrow for."""
+ARROW_FROM = 1 << 22
+"""Bytes. The tolerant parser is done with less before Arrow is imported (0.3 s)."""
 
 
 def parse_lines(data: bytes, *, first_line: int = 1, final: bool = True) -> Table:
@@ -37,7 +38,7 @@ def parse_lines(data: bytes, *, first_line: int = 1, final: bool = True) -> Tabl
     final : bool
         Whether the file ends here, so that a broken last line is a cut one.
     """
-    if len(data) >= _ARROW_FROM and b"null" not in data:
+    if len(data) >= ARROW_FROM and b"null" not in data:
         table = _parse_with_arrow(data)
         if table is not None:
             return table

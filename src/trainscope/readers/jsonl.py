@@ -16,9 +16,10 @@ from trainscope.core.errors import NoDataError, ReadError
 from trainscope.core.metrics import canonical, tokens
 from trainscope.core.run import Run
 from trainscope.readers.assemble import Shape, runs_of
-from trainscope.readers.axis import STEP_NAMES, plain_name
 from trainscope.readers.json_rows import parse_lines
 from trainscope.readers.source import Head, Source
+from trainscope.readers.table import Table
+from trainscope.readers.vocabulary import STEP_NAMES, plain_name
 
 NAME = "jsonl"
 DESCRIPTION = "JSON lines: one object a row (also LLaMA-Factory, ms-swift, detectron2, StyleGAN)"
@@ -69,4 +70,9 @@ def read_runs(source: Source) -> list[Run]:
         if text.data.strip():
             raise ReadError(source.given, "no line of it is a JSON object", line=1)
         raise NoDataError(f"{source.given}: the file is empty")
+    return runs_from(table, source)
+
+
+def runs_from(table: Table, source: Source) -> list[Run]:
+    """Return the runs in rows already parsed."""
     return runs_of(table, source, Shape(NAME))

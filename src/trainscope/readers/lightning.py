@@ -16,6 +16,7 @@ from trainscope.readers.assemble import Shape, runs_of
 from trainscope.readers.csv_flavour import Flavour
 from trainscope.readers.csv_log import read_table
 from trainscope.readers.source import Head, Source
+from trainscope.readers.table import Table
 
 NAME = "lightning"
 DESCRIPTION = "PyTorch Lightning CSVLogger: metrics.csv"
@@ -28,4 +29,9 @@ def sniff(head: Head) -> bool:
 
 def read_runs(source: Source) -> list[Run]:
     """Return the run of a ``metrics.csv``."""
-    return runs_of(read_table(source), source, Shape(NAME, step="step", splits=False))
+    return runs_from(read_table(source), source)
+
+
+def runs_from(table: Table, source: Source) -> list[Run]:
+    """Return the run in rows already parsed."""
+    return runs_of(table, source, Shape(NAME, step="step", splits=False))

@@ -9,11 +9,8 @@ import numpy as np
 
 from trainscope.core.run import IntArray
 from trainscope.readers.table import Column, Table, from_objects
+from trainscope.readers.vocabulary import CONTAINERS
 
-CONTAINERS = frozenset(
-    ["metrics", "metric", "data", "logs", "log", "scalars", "values", "stats", "payload", "results"]
-)
-"""Keys that only wrap the metrics: ``{"step": 1, "metrics": {"loss": 2}}`` holds ``loss``."""
 _MAX_DEPTH = 8
 
 

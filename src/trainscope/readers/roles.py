@@ -1,4 +1,4 @@
-"""What columns that are no metrics are for: constants, durations, dates, the phase, the run, an index."""
+"""What rows and columns that are no metrics are for: summaries, constants, durations, dates, an index."""
 
 from __future__ import annotations
 
@@ -7,74 +7,12 @@ import re
 import numpy as np
 
 from trainscope.core.metrics import tokens
-from trainscope.core.run import IntArray, Note
+from trainscope.core.run import Note
 from trainscope.readers import cells
-from trainscope.readers.axis import STEP_NAMES, plain_name
-from trainscope.readers.notes import counted, quoted, shown
+from trainscope.readers.notes import counted, quoted
 from trainscope.readers.table import NULL, NUMBER, TEXT, Column, Table
+from trainscope.readers.vocabulary import STEP_NAMES, TOTAL_NAMES, plain_name
 
-RUN_NAMES = frozenset(
-    [
-        "run",
-        "run_id",
-        "runid",
-        "run_name",
-        "name",
-        "experiment",
-        "experiment_name",
-        "exp",
-        "exp_name",
-        "trial",
-        "trial_id",
-        "trial_name",
-        "seed",
-        "job_id",
-        "model_name",
-        "version",
-    ]
-)
-"""Columns that say which run a row belongs to, where they hold text or whole numbers."""
-PHASE_NAMES = frozenset(
-    [
-        "phase",
-        "split",
-        "mode",
-        "stage",
-        "type",
-        "dataset",
-        "subset",
-        "partition",
-        "set",
-        "kind",
-        "event",
-        "tag",
-    ]
-)
-_PHASES = {
-    "train": "train",
-    "training": "train",
-    "val": "eval",
-    "valid": "eval",
-    "validation": "eval",
-    "eval": "eval",
-    "evaluation": "eval",
-    "dev": "eval",
-    "test": "test",
-    "testing": "test",
-}
-_TOTALS = frozenset(
-    [
-        "total_steps",
-        "max_steps",
-        "num_train_epochs",
-        "num_epochs",
-        "max_epochs",
-        "total_epochs",
-        "max_iters",
-        "total_iters",
-    ]
-)
-_MOST_RUNS = 1000
 _INDEX = re.compile(r"(unnamed: 0|column_1|index|)", re.IGNORECASE)
 
 
@@ -103,6 +41,23 @@ def drop_summaries(table: Table) -> Table:
         )
     )
     out.columns = {name: column for name, column in out.columns.items() if (column.state != 0).any()}
+    return out
+
+
+def fold_statistics(table: Table) -> Table:
+    """Keep the mean of metrics logged as ``{"num": 64, "mean": 0.1, "std": 0.2}``, as StyleGAN does."""
+    bases = [n[:-5] for n in table.columns if n.endswith(".mean")]
+    folded = [b for b in bases if f"{b}.std" in table.columns and f"{b}.num" in table.columns]
+    if not folded:
+        return table
+    gone = {f"{base}.{part}" for base in folded for part in ("num", "std")}
+    renamed = {f"{base}.mean": base for base in folded if base not in table.columns}
+    out = table.without(gone)
+    out.columns = {renamed.get(name, name): column for name, column in out.columns.items()}
+    message = (
+        f"of {counted(len(folded), 'metric', 'metrics')} the mean was kept, count and deviation left out"
+    )
+    out.notes.append(Note("folded_statistics", message, len(folded)))
     return out
 
 
@@ -138,7 +93,7 @@ def settle_text(table: Table) -> Table:
     config = dict(table.config)
     for name, column in table.columns.items():
         plain = plain_name(name)
-        if plain in _TOTALS and _is_constant(column):
+        if plain in TOTAL_NAMES and _is_constant(column):
             config[name] = float(column.value[column.has][0])
         elif not _is_wordy(column):
             columns[name] = column
@@ -196,90 +151,3 @@ def drop_text(table: Table) -> Table:
     message = f"{counted(len(gone), 'column holds', 'columns hold')} no numbers: {quoted(gone)}"
     out.notes.append(Note("text_column", message, len(gone)))
     return out
-
-
-def name_phases(table: Table) -> Table:
-    """Split metrics that share a name between training and evaluation rows, told apart by a column.
-
-    ``{"phase": "val", "loss": 2}`` becomes ``eval/loss``. Metrics of one phase only, and those whose name
-    already says which, keep their name.
-    """
-    for name, column in table.columns.items():
-        if plain_name(name) not in PHASE_NAMES or not column.text:
-            continue
-        words = {what: _PHASES.get(what.strip().lower()) for what in set(column.text.values())}
-        if None in words.values() or len(column.text) < 0.9 * table.rows:
-            continue
-        phase = np.full(table.rows, "", dtype=object)
-        for row, what in column.text.items():
-            phase[row] = words[what]
-        return _renamed_by(table, name, phase, set(words.values()) - {None})
-    return table
-
-
-def _renamed_by(table: Table, by: str, phase: np.ndarray, present: set[str | None]) -> Table:
-    out = Table(table.rows, {}, list(table.notes), dict(table.config))
-    split = 0
-    for name, column in table.columns.items():
-        sides = {p for p in present if column.has[phase == p].any()}
-        marked = any(word in _PHASES for word in tokens(name))
-        if name == by:
-            continue
-        if (
-            plain_name(name) in STEP_NAMES
-            or tokens(name)[-1:] == ("epoch",)
-            or marked
-            or not sides - {"train"}
-        ):
-            out.columns[name] = column
-            continue
-        for side in sorted(s for s in sides if s):
-            inside = phase == side
-            value = np.where(inside, column.value, np.nan)
-            state = np.where(inside, column.state, 0).astype(np.uint8)
-            text = {row: what for row, what in column.text.items() if inside[row]}
-            out.columns[f"{side}/{name}"] = Column(value, state, text)
-        split += 1
-    if split:
-        message = f"{counted(split, 'metric was', 'metrics were')} split by the column {shown(by)}"
-        out.notes.append(Note("split_by_phase", message, split))
-    return out
-
-
-def split_runs(table: Table) -> list[tuple[str | None, Table]]:
-    """Return the runs of a table that has a column saying which run each row belongs to, with their names."""
-    for name, column in table.columns.items():
-        if plain_name(name) not in RUN_NAMES:
-            continue
-        groups = _groups(column, table.rows)
-        if groups is None:
-            continue
-        rest = table.without([name])
-        text = next(iter(groups)) if groups else ""
-        parts: list[tuple[str | None, Table]] = []
-        for label, rows in groups.items():
-            part = rest.take(rows)
-            part.config[name] = label
-            parts.append((label if column.text and text else f"{name}={label}", part))
-        return parts
-    return [(None, table)]
-
-
-def _groups(column: Column, rows: int) -> dict[str, IntArray] | None:
-    """Return the rows of each run, None if the column cannot be what tells runs apart."""
-    if column.text:
-        labels = [column.text.get(row, "") for row in range(rows)]
-        if column.has.any():
-            labels = [
-                what or (f"{column.value[i]:g}" if column.has[i] else "") for i, what in enumerate(labels)
-            ]
-    elif column.has.all() and (column.value == np.floor(column.value)).all():
-        labels = [f"{value:g}" for value in column.value.tolist()]
-    else:
-        return None
-    groups: dict[str, list[int]] = {}
-    for row, label in enumerate(labels):
-        groups.setdefault(label, []).append(row)
-    if not 2 <= len(groups) <= min(_MOST_RUNS, rows // 2) or "" in groups:
-        return None
-    return {label: np.array(members) for label, members in groups.items()}

@@ -16,11 +16,11 @@ from trainscope.core.errors import ReadError
 from trainscope.core.run import Run
 from trainscope.readers import csv_flavour
 from trainscope.readers.assemble import Shape, runs_of
-from trainscope.readers.axis import STEP_NAMES, plain_name
 from trainscope.readers.csv_flavour import Flavour
 from trainscope.readers.csv_log import read_table
 from trainscope.readers.source import Head, Source
 from trainscope.readers.table import Table
+from trainscope.readers.vocabulary import STEP_NAMES, plain_name
 
 NAME = "wandb"
 DESCRIPTION = "Weights & Biases: history export of one run (CSV)"
@@ -38,7 +38,11 @@ def read_runs(source: Source) -> list[Run]:
             source.given,
             "is a W&B table of runs (one row per run), not a history; export the history of one run",
         )
-    table = read_table(source)
+    return runs_from(read_table(source), source)
+
+
+def runs_from(table: Table, source: Source) -> list[Run]:
+    """Return the run in rows already parsed."""
     return runs_of(table, source, Shape(NAME, step=_step_column(table)))
 
 

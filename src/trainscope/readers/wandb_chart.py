@@ -9,6 +9,8 @@ Reference       https://docs.wandb.ai/guides/app/features/panels/line-plot/
 
 from __future__ import annotations
 
+import numpy as np
+
 from trainscope.core.errors import NoDataError
 from trainscope.core.run import Note, Run
 from trainscope.readers import csv_flavour
@@ -16,7 +18,7 @@ from trainscope.readers.assemble import Shape, runs_of_part
 from trainscope.readers.csv_flavour import CHART_MARK, Flavour
 from trainscope.readers.csv_log import read_table
 from trainscope.readers.source import Head, Source
-from trainscope.readers.table import Table
+from trainscope.readers.table import ABSENT, NULL, Column, Table
 
 NAME = "wandb_chart"
 DESCRIPTION = "Weights & Biases: chart export, one column per run (CSV)"
@@ -43,9 +45,15 @@ def read_runs(source: Source) -> list[Run]:
     note = Note("twin_columns", f"{len(twins)} columns of minima and maxima were left out", len(twins))
     runs = []
     for run, metrics in by_run.items():
-        columns = {**shared, **{metric: table.columns[name] for metric, name in metrics.items()}}
+        columns = {**shared, **{metric: _not_blank(table.columns[name]) for metric, name in metrics.items()}}
         part = Table(table.rows, columns, [*table.notes, note], dict(table.config))
         runs += runs_of_part(part, source, Shape(NAME), run)
     if not runs:
         raise NoDataError(f"{source.given}: no metric in it: no row holds a number to judge")
     return runs
+
+
+def _not_blank(column: Column) -> Column:
+    """Return the column with its blanks absent: they are steps of the other runs, never a NaN."""
+    state = np.where(column.state == NULL, ABSENT, column.state).astype(np.uint8)
+    return Column(column.value, state, column.text)

@@ -1,0 +1,157 @@
+"""Reads a log that is still being written, again and again, without parsing a line twice.
+
+JSON lines and delimited text are read from where the last poll ended; their rows are kept as columns.
+Other formats, and compressed or UTF-16 files, are read anew whenever their size or time of change moves.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from trainscope.core.errors import NoDataError, NoReaderError, ReadError
+from trainscope.core.run import Run
+from trainscope.readers import csv_log, jsonl, lightning, reader_for, wandb
+from trainscope.readers.base import LineReader, Reader
+from trainscope.readers.csv_layout import Layout, find_layout
+from trainscope.readers.csv_rows import after_lines, parse_rows
+from trainscope.readers.decode import HEAD_BYTES, decode, decompress
+from trainscope.readers.json_rows import parse_lines
+from trainscope.readers.source import Source
+from trainscope.readers.table import Table, concatenate
+
+_LINE_READERS: tuple[LineReader, ...] = (jsonl, csv_log, lightning, wandb)
+_UNSETTLED_LINES = 3
+"""A file of fewer lines may not show its format yet."""
+
+
+class Follower:
+    """Follows one log.
+
+    Parameters
+    ----------
+    path : str or Path
+        The log; it need not exist yet.
+    format : str, optional
+        `NAME` of the reader; found by the content if not given.
+    """
+
+    def __init__(self, path: str | Path, format: str | None = None) -> None:
+        self._source = Source(str(path))
+        self._format = format
+        self._seen: tuple[int, int, int] | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self._offset = 0
+        self._lines = 0
+        self._start = b""
+        self._reader: Reader | None = None
+        self._layout: Layout | None = None
+        self._parts: list[Table] = []
+
+    def poll(self) -> Run | None:
+        """Return the run as it stands now, its latest launch if there are several; None if nothing is new.
+
+        Raises
+        ------
+        ReadError
+            If the file cannot be read, or has lines and no reader recognises them.
+        """
+        try:
+            status = self._source.path.stat()
+        except OSError:
+            self._seen = None
+            self._forget()
+            return None
+        now = (status.st_ino, status.st_size, status.st_mtime_ns)
+        if now == self._seen and not self._source.is_folder:
+            return None
+        if self._was_replaced(now):
+            self._forget()
+        self._seen = now
+        try:
+            return self._read()
+        except NoDataError:
+            return None
+
+    def _was_replaced(self, now: tuple[int, int, int]) -> bool:
+        """Tell whether the file is another one, or was cut and written anew."""
+        if self._seen is None or self._source.is_folder:
+            return False
+        if now[0] != self._seen[0] or now[1] < self._offset:
+            return True
+        return bool(self._start) and self._bytes(0, len(self._start)) != self._start
+
+    def _read(self) -> Run | None:
+        if self._reader is None:
+            self._reader = self._recognise()
+        if self._reader is None:
+            return None
+        line_reader = next((r for r in _LINE_READERS if r is self._reader), None)
+        if line_reader is None or not self._is_plain():
+            return self._reader.read_runs(Source(self._source.given))[-1]
+        if not self._append():
+            return None
+        table = self._parts[0] if len(self._parts) == 1 else concatenate(self._parts)
+        self._parts = [table]
+        source = Source(self._source.given)
+        # Assembling adds notes to its table; the kept rows must not collect them poll by poll.
+        return line_reader.runs_from(_copy(table), source)[-1]
+
+    def _recognise(self) -> Reader | None:
+        source = Source(self._source.given)
+        try:
+            return reader_for(source, self._format)
+        except NoReaderError:
+            if len(source.head.lines()) < _UNSETTLED_LINES:
+                return None
+            raise
+
+    def _is_plain(self) -> bool:
+        if not self._start:
+            self._start = self._bytes(0, 64)
+        unpacked, _, _ = decompress(self._start, limit=HEAD_BYTES)
+        notes = decode(self._start).notes
+        return unpacked == self._start and not any(n.kind == "encoding" and "UTF" in n.message for n in notes)
+
+    def _bytes(self, start: int, count: int | None = None) -> bytes:
+        try:
+            with self._source.path.open("rb") as file:
+                file.seek(start, os.SEEK_SET)
+                return file.read() if count is None else file.read(count)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise ReadError(self._source.given, f"cannot be read ({why})") from None
+
+    def _append(self) -> bool:
+        """Parse the complete lines that came since the last poll; tell whether there were any."""
+        fresh = self._bytes(self._offset)
+        fresh = fresh[: fresh.rfind(b"\n") + 1]
+        if not fresh:
+            return False
+        text = decode(fresh)
+        if text.binary:
+            raise ReadError(self._source.given, "binary data was appended to it")
+        if self._reader is jsonl:
+            table = parse_lines(text.data, first_line=self._lines + 1, final=False)
+        else:
+            body = text.data
+            if self._layout is None:
+                self._layout = find_layout(Source(self._source.given).head)
+                if self._layout is None:
+                    return False
+                body = after_lines(body, self._layout.skip)
+            table = parse_rows(body, self._layout, final=False)
+        if not self._parts and self._layout is not None:
+            table.notes[:0] = self._layout.notes
+            table.config.update(self._layout.config)
+        table.notes[:0] = text.notes
+        self._offset += len(fresh)
+        self._lines += fresh.count(b"\n")
+        self._parts.append(table)
+        return True
+
+
+def _copy(table: Table) -> Table:
+    return Table(table.rows, dict(table.columns), list(table.notes), dict(table.config))
