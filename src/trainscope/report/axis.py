@@ -35,7 +35,8 @@ class Axis:
         """Return where `values` lie, 0 at `low` and 1 at `high`; what lies outside is clamped."""
         array = np.clip(np.asarray(values, dtype=np.float64), self.low, self.high)
         if self.log:
-            return np.asarray(np.log(array / self.low) / math.log(self.high / self.low), dtype=np.float64)
+            bottom, top = math.log(self.low), math.log(self.high)
+            return np.asarray((np.log(array) - bottom) / (top - bottom), dtype=np.float64)
         # Halves, because the difference of two huge limits is infinite.
         return np.asarray((array / 2 - self.low / 2) / (self.high / 2 - self.low / 2), dtype=np.float64)
 
@@ -161,9 +162,9 @@ def tick_label(value: float, step: float) -> str:
     size, fine = abs(value), math.floor(math.log10(step) + 1e-9)
     if 1e4 <= size < 1e15 or (step >= 1000 and size < 1e15):
         power, suffix = next(p for p in ((12, "T"), (9, "G"), (6, "M"), (3, "k")) if size >= 10.0 ** p[0])
-        return f"{value / 10.0**power:.{min(max(power - fine, 0), 6)}f}{suffix}"
+        return f"{value / 10.0**power:.{min(max(power - fine, 0), 15)}f}{suffix}"
     if size >= 1e15 or fine < -3:
         digits = max(math.floor(math.log10(size) + 1e-9) - fine, 0)
-        mantissa, exponent = f"{value:.{min(digits, 6)}e}".split("e")
+        mantissa, exponent = f"{value:.{min(digits, 15)}e}".split("e")
         return f"{mantissa}e{int(exponent)}"
     return f"{value:.{max(-fine, 0)}f}"

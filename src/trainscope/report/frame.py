@@ -15,7 +15,7 @@ from trainscope.report.text import figure
 LABEL_GAP = 62.0
 """Least distance between two labelled outliers, in pixels."""
 CLUSTER_GAP = 7.0
-"""Outliers closer than this share one triangle."""
+"""Outliers within this width share one triangle."""
 SPARSE = 60
 """A series with no more points than this shows each as a dot."""
 
@@ -135,7 +135,7 @@ def outliers(frame: Frame, envelope: Envelope, x_name: str) -> Iterator[Outlier]
 def _triangles(
     frame: Frame, xs: FloatArray, values: FloatArray, steps: IntArray, x_name: str, *, up: bool
 ) -> Iterator[Outlier]:
-    clusters = np.split(np.arange(len(xs)), np.flatnonzero(np.diff(xs) > CLUSTER_GAP) + 1)
+    clusters = _clusters(xs)
     worst = [int(c[np.argmax(values[c] if up else -values[c])]) for c in clusters]
     labelled = _with_room(xs, sorted(worst, key=lambda i: values[i], reverse=up))
     for cluster, peak in zip(clusters, worst, strict=True):
@@ -152,6 +152,15 @@ def _triangles(
             anchor="end" if near_edge else "start" if x - frame.left < LABEL_GAP / 2 else "middle",
             title=title,
         )
+
+
+def _clusters(xs: FloatArray) -> list[IntArray]:
+    """Return the indices of `xs`, which increase, in groups no wider than the gap."""
+    starts = [0]
+    for index in range(1, len(xs)):
+        if xs[index] - xs[starts[-1]] > CLUSTER_GAP:
+            starts.append(index)
+    return np.split(np.arange(len(xs)), starts[1:])
 
 
 def _with_room(xs: FloatArray, ranked: list[int]) -> set[int]:

@@ -13,7 +13,7 @@ from trainscope.core.run import Run
 from trainscope.report.document import Document, FindingEntry, Metric, RunEntry
 from trainscope.report.gate import count
 from trainscope.report.panels import Panels, panels_for
-from trainscope.report.text import figure, label, plural, printable
+from trainscope.report.text import figure, label, plural, prose
 from trainscope.report.tiles import Tile, headline, tiles_for
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update(
-        figure=figure, label=label, printable=printable, px=_px, where=_where, sentence=_sentence
+        figure=figure, label=label, prose=prose, px=_px, where=_where, sentence=_sentence
     )
     return environment
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 from trainscope.core.run import Run
 from trainscope.report.document import Document, ErrorEntry, FindingEntry, RunEntry
 from trainscope.report.gate import fails
-from trainscope.report.text import label, printable
+from trainscope.report.text import label, prose
 
 # https://www.w3.org/TR/xml/#charsets: what is not allowed even as a character reference.
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -17,7 +17,7 @@ _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def legal(text: str) -> str:
     """Return `text` with what XML cannot hold spelled out."""
-    return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", printable(text))
+    return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", prose(text))
 
 
 def render(document: Document, runs: Mapping[str, Run]) -> str:  # noqa: ARG001 - the renderers' signature
@@ -52,8 +52,8 @@ def _suite(root: ET.Element, run: RunEntry, document: Document) -> None:
         )
         if detector in skipped:
             ET.SubElement(case, "skipped", message=legal(skipped[detector]))
-        quiet = []
-        failing = []
+        quiet: list[FindingEntry] = []
+        failing: list[FindingEntry] = []
         for finding in found.get(detector, ()):
             group = failing if fails(finding, document.verdict.fail_on, document.verdict.gate) else quiet
             group.append(finding)

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from trainscope.core.run import Run
 from trainscope.report.document import Document, FindingEntry, RunEntry
 from trainscope.report.gate import count, describe
-from trainscope.report.text import figure, label, plural, printable
+from trainscope.report.text import figure, label, plural, prose
 
 SIGNS: Mapping[str, str] = {"error": "🔴", "warning": "🟡", "info": "🔵"}
 VERDICTS: Mapping[str, str] = {"pass": "✅ Pass", "fail": "❌ Fail", "error": "⚠️ Cannot judge"}
 MAX_EVIDENCE = 8
 
 # Only what can mean something where it stands: the text stays readable in a raw log.
-_SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<!\w)_|_(?!\w)|^(?:[-+#=]|\d+(?=[.)]))")
+_SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|^(?:[-+#=]|\d+(?=[.)](?:\s|$)))")
 # What GitHub links by itself, whatever is escaped: @names, #1, GH-1, bare addresses.
 _LINKED = re.compile(r"(?<=@)(?=\w)|(?<=#)(?=\d)|(?<=GH)(?=-\d)|(?<=://)|(?<=www)(?=\.)", re.IGNORECASE)
 _INVISIBLE = "\u200b"
@@ -23,8 +23,8 @@ _INVISIBLE = "\u200b"
 
 def escape(text: str) -> str:
     """Return `text` so that Markdown shows it as it is: no markup, no HTML, no mention, no link."""
-    apart = _LINKED.sub(_INVISIBLE, printable(text).strip())
-    special = _SPECIAL.sub(lambda m: m[0] + "\\" if m[0].isdigit() else "\\" + m[0], apart)
+    apart = _LINKED.sub(_INVISIBLE, prose(text).strip())
+    special = _SPECIAL.sub(lambda m: m[0] + "\\" if m[0][0].isdigit() else "\\" + m[0], apart)
     return special.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

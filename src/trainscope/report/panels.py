@@ -9,7 +9,8 @@ from trainscope.core.metrics import LOSS_KINDS, Kind, kind
 from trainscope.core.run import Run, Series
 from trainscope.report.charts import Chart, Mark, draw
 from trainscope.report.document import FindingEntry, RunEntry
-from trainscope.report.text import label, printable
+from trainscope.report.lookup import series_of
+from trainscope.report.text import label, printable, well_formed
 
 WIDE, NARROW = 1040.0, 344.0
 """Widths at which charts are drawn: the page's own column, and a phone's."""
@@ -84,7 +85,7 @@ def panels_for(entry: RunEntry, run: Run) -> Panels:
     overlay = run.get("eval/loss") if main is not None and main.name == "train/loss" else None
     return Panels(
         main=None if main is None else _main(main, overlay, marks, entry),
-        small=tuple(_small(s, _about(marks, s.name), entry) for s in small[:MAX_SMALL]),
+        small=tuple(_small(s, _about(marks, well_formed(s.name)), entry) for s in small[:MAX_SMALL]),
         left_out=max(len(small) - MAX_SMALL, 0),
         findings=tuple(_evidence(f, n, entry, run) for n, f in enumerate(entry.findings, 1)),
     )
@@ -104,11 +105,15 @@ def primary(run: Run) -> Series | None:
 def _ranked(entry: RunEntry, run: Run) -> list[Series]:
     """Return the series worth a chart: those with findings, then by what they measure."""
     found = {f.metric for f in entry.findings}
-    some = [s for s in run.series.values() if len(s) and (kind(s.name) in _ORDER or s.name in found)]
+    some = [
+        s for s in run.series.values() if len(s) and (kind(s.name) in _ORDER or well_formed(s.name) in found)
+    ]
 
     def rank(series: Series) -> tuple[bool, int]:
         measured = kind(series.name)
-        return series.name not in found, _ORDER.index(measured) if measured in _ORDER else len(_ORDER)
+        return well_formed(series.name) not in found, _ORDER.index(measured) if measured in _ORDER else len(
+            _ORDER
+        )
 
     return sorted(some, key=rank)
 
@@ -165,8 +170,8 @@ def _small(series: Series, marks: Sequence[Mark], entry: RunEntry) -> Panel:
 
 def _evidence(finding: FindingEntry, n: int, entry: RunEntry, run: Run) -> Panel | None:
     """Return a close look at where the finding is."""
-    series = _series_of(finding, run)
-    if series is None or not len(series) or finding.start_step is None:
+    series = series_of(finding, run)
+    if series is None or finding.start_step is None:
         return None
     mark = _mark(finding, n, entry.x_axis)
     chart = draw(
@@ -178,17 +183,6 @@ def _evidence(finding: FindingEntry, n: int, entry: RunEntry, run: Run) -> Panel
         window=_window(series, mark),
     )
     return Panel(label(series.name), chart, chart)
-
-
-def _series_of(finding: FindingEntry, run: Run) -> Series | None:
-    if finding.metric is None:
-        return None
-    if finding.layer is None:
-        return run.get(finding.metric)
-    table = run.layers
-    if table is None or finding.metric not in table.metrics() or finding.layer not in table.layers():
-        return None
-    return table.series(finding.layer, finding.metric)
 
 
 def _window(series: Series, mark: Mark) -> tuple[int, int] | None:

@@ -97,7 +97,7 @@ def analyze(
         progress(len(logs), len(logs), "")
     if not judged:
         raise _worst(failures) if failures else NoDataError("no log matched; nothing was judged")
-    return _analysis(judged, settings, errors)
+    return analysis_of(judged, settings, errors)
 
 
 def analyze_runs(runs: Sequence[Run], settings: Settings) -> Analysis:
@@ -114,7 +114,7 @@ def analyze_runs(runs: Sequence[Run], settings: Settings) -> Analysis:
         for run in runs
         if not is_judgeable(run)
     ]
-    return _analysis([_judged(run, chosen) for run in runs], settings, errors)
+    return analysis_of([_judged(run, chosen) for run in runs], settings, errors)
 
 
 def is_judgeable(run: Run) -> bool:
@@ -126,7 +126,8 @@ def _judged(run: Run, chosen: tuple[Configured, ...]) -> Judged:
     return Judged(run, judge(run, chosen), tuple(one.detector.id for one in chosen))
 
 
-def _analysis(judged: Sequence[Judged], settings: Settings, errors: Sequence[ErrorEntry]) -> Analysis:
+def analysis_of(judged: Sequence[Judged], settings: Settings, errors: Sequence[ErrorEntry] = ()) -> Analysis:
+    """Return the document of runs that were judged already, with the runs."""
     document = build_document(judged, settings, errors)
     runs = {entry.id: one.run for entry, one in zip(document.runs, judged, strict=True)}
     return Analysis(document, MappingProxyType(runs))

@@ -41,7 +41,7 @@ def columns(series: Series, width: int) -> np.ndarray[tuple[int], np.dtype[np.in
     """Return the 0-based column of each point, non-decreasing."""
     first, last = int(series.step[0]), int(series.step[-1])
     span = max(last - first, 1)
-    share = (series.step - first) / span
+    share = (series.step.astype(np.float64) - first) / span
     return np.minimum((share * min(width, len(series))).astype(np.int64), min(width, len(series)) - 1)
 
 

@@ -8,8 +8,9 @@ from io import StringIO
 
 from trainscope.core.run import Run
 from trainscope.report.document import Document, ErrorEntry, FindingEntry, RunEntry, SkippedEntry
+from trainscope.report.lookup import series_of
 from trainscope.report.sparkline import marked_columns, sparkline
-from trainscope.report.text import figure, label, plural, printable
+from trainscope.report.text import figure, label, plural, prose
 
 STYLES: Mapping[str, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 SIGNS: Mapping[str, str] = {"error": "✖", "warning": "▲", "info": "●"}
@@ -139,7 +140,7 @@ def _run(entry: RunEntry, run: Run | None, *, width: int, decorated: bool) -> It
     if not entry.findings:
         yield Row("  ok", f"no findings by {plural(len(entry.judged), 'detector')}", "green")
     for note in entry.notes:
-        yield Row("  note", printable(note.message), "dim", "dim")
+        yield Row("  note", prose(note.message), "dim", "dim")
     if entry.skipped:
         yield Row("  skipped", _skipped(entry.skipped), "dim", "dim")
 
@@ -150,10 +151,10 @@ def _finding(
     style = STYLES[finding.severity]
     sign = f"{SIGNS[finding.severity]} " if decorated else ""
     known = "" if finding.status is None else f" ({finding.status})"
-    title = f"{printable(finding.title)} [{finding.detector}]{known}{_where(finding, entry)}"
+    title = f"{prose(finding.title)} [{label(finding.detector)}]{known}{_where(finding, entry)}"
     yield Row(f"  {sign}{finding.severity}", title, style, "bold")
-    yield Row("  ", printable(finding.message))
-    series = None if run is None or finding.metric is None else run.get(finding.metric)
+    yield Row("  ", prose(finding.message))
+    series = None if run is None else series_of(finding, run)
     if decorated and series is not None and len(series) > 1:
         room = max(min(width - INDENT - 24, 64), 8)
         line = sparkline(series, room)
@@ -166,7 +167,7 @@ def _finding(
         if finding.start_step is not None:
             yield Row("  ", " " * marked[0] + "‾" * (marked[1] - marked[0]), style, "dim", marked)
     for fix in finding.fixes:
-        yield Row("  ", f"{'→' if decorated else '-'} {printable(fix)}", "", "dim")
+        yield Row("  ", f"{'→' if decorated else '-'} {prose(fix)}", "", "dim")
 
 
 def _where(finding: FindingEntry, entry: RunEntry) -> str:
@@ -182,10 +183,10 @@ def _skipped(skipped: list[SkippedEntry]) -> str:
     """Return the skipped detectors, those with one reason together."""
     reasons: dict[str, list[str]] = {}
     for one in skipped:
-        reasons.setdefault(printable(one.reason), []).append(one.detector)
+        reasons.setdefault(prose(one.reason), []).append(label(one.detector))
     return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
 
 
 def _error(error: ErrorEntry) -> Row:
     where = label(error.source) + (f":{error.line}" if error.line is not None else "")
-    return Row("  error", f"{where}: {printable(error.reason)}", STYLES["error"])
+    return Row("  error", f"{where}: {prose(error.reason)}", STYLES["error"])

@@ -51,6 +51,11 @@ def label(text: str, limit: int = 120) -> str:
     return shorten(printable(text), limit) if text.strip() else f'"{printable(text)}"'
 
 
+def prose(text: str, limit: int = 800) -> str:
+    """Return a sentence fit to be shown: a name of a thousand letters in it must not fill the page."""
+    return shorten(printable(text), limit)
+
+
 def figure(value: float | str | None) -> str:
     """Return a number with four significant digits: ``2.41``, ``9.9e+07``, ``nan``; ``-`` for none."""
     if value is None:
