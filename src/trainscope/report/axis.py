@@ -16,7 +16,8 @@ LOG_RATIO = 50.0
 """A log scale helps where the 99th percentile is this many times the 1st."""
 BASE_SHARE = 0.25
 """The axis of a non-negative metric starts at 0, unless the data use less than this share of it."""
-_HUGE = 1e300
+_HUGE, _TINY = 1e300, 1e-290
+"""Beyond these, differences and powers of ten leave the range of floats."""
 _HEADROOM = 0.05
 """Share of the range left free beyond the data."""
 
@@ -99,7 +100,7 @@ def value_axis(values: FloatArray, count: int = 5, *, allow_log: bool = True) ->
         return Axis(0.0, 1.0, (), ())
     low, high = float(finite.min()), float(finite.max())
     p01, p99 = (float(p) for p in np.percentile(finite, [1, 99]))
-    if allow_log and low > 0 and p99 >= LOG_RATIO * p01:
+    if allow_log and low > _TINY and p99 >= LOG_RATIO * p01:
         return _log_axis(low, high, p01, p99)
     if low >= 0:
         if p99 > 0 and high > CAP_RATIO * p99:
@@ -117,9 +118,9 @@ def value_axis(values: FloatArray, count: int = 5, *, allow_log: bool = True) ->
 
 def _linear(low: float, high: float, count: int, *, floor: bool) -> Axis:
     size = max(abs(low), abs(high))
-    if high - low <= 1e-12 * size or high - low < 1e-300:
+    if high - low <= 1e-12 * size or high - low < _TINY:
         # A constant: room around it, and still never below zero for what cannot be.
-        pad = 0.1 * size if size > 1e-290 else 1.0
+        pad = 0.1 * size if size > _TINY else 1.0
         low, high = max(low - pad, 0.0) if floor else low - pad, high + pad
     else:
         room = _HEADROOM * (high - low)

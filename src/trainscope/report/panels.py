@@ -105,17 +105,13 @@ def primary(run: Run) -> Series | None:
 def _ranked(entry: RunEntry, run: Run) -> list[Series]:
     """Return the series worth a chart: those with findings, then by what they measure."""
     found = {f.metric for f in entry.findings}
-    some = [
-        s for s in run.series.values() if len(s) and (kind(s.name) in _ORDER or well_formed(s.name) in found)
-    ]
-
-    def rank(series: Series) -> tuple[bool, int]:
-        measured = kind(series.name)
-        return well_formed(series.name) not in found, _ORDER.index(measured) if measured in _ORDER else len(
-            _ORDER
-        )
-
-    return sorted(some, key=rank)
+    ranked = []
+    for series in run.series.values():
+        measured, is_found = kind(series.name), well_formed(series.name) in found
+        if len(series) and (measured in _ORDER or is_found):
+            place = _ORDER.index(measured) if measured in _ORDER else len(_ORDER)
+            ranked.append((not is_found, place, series))
+    return [series for *_, series in sorted(ranked, key=lambda r: r[:2])]
 
 
 def _marks(entry: RunEntry) -> list[tuple[str | None, Mark]]:
