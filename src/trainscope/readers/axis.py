@@ -83,7 +83,7 @@ def _counts(column: Column, rows: int) -> bool:
     value = _step_values(column)
     whole = value[_is_whole(value)]
     given = int(np.isin(column.state, (NUMBER, TEXT)).sum())
-    if given < 0.5 * rows or len(whole) < 0.9 * given or not len(whole):
+    if given < 0.5 * rows or len(whole) < 0.5 * given or not len(whole):
         return False
     return len(whole) < 3 or bool((whole != whole[0]).any())
 

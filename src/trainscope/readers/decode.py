@@ -10,7 +10,9 @@ import bz2
 import codecs
 import lzma
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from trainscope.core.errors import ReadError
 from trainscope.core.run import Note
@@ -22,6 +24,7 @@ MAX_BYTES = 4 * 1024**3
 
 _CHUNK = 1 << 20
 _TEXT_CONTROLS = frozenset(b"\t\n\r\f\b\x1b")
+_Engine: TypeAlias = "zlib._Decompress | bz2.BZ2Decompressor | lzma.LZMADecompressor"
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -41,7 +44,7 @@ class Decoded:
     """Too many control characters to be text; `data` is as it was."""
 
 
-def _decompressor(data: bytes) -> zlib._Decompress | bz2.BZ2Decompressor | lzma.LZMADecompressor | None:
+def _decompressor(data: bytes) -> _Engine | None:
     if data.startswith(b"\x1f\x8b"):
         return zlib.decompressobj(wbits=31)
     if data.startswith(b"BZh"):
@@ -76,7 +79,6 @@ def decompress(data: bytes, *, limit: int = MAX_BYTES) -> tuple[bytes, bool, boo
             while position < len(rest) and not engine.eof:
                 block = rest[position : position + _CHUNK]
                 position += _CHUNK
-                # A block of zeros can unpack a thousandfold: ask for it in pieces.
                 for piece in _pieces(engine, block):
                     out.append(piece)
                     size += len(piece)
@@ -90,14 +92,15 @@ def decompress(data: bytes, *, limit: int = MAX_BYTES) -> tuple[bytes, bool, boo
     return b"".join(out), False, False
 
 
-def _pieces(engine: object, block: bytes) -> list[bytes]:
+def _pieces(engine: _Engine, block: bytes) -> Iterator[bytes]:
+    """Unpack one block lazily, 16 MiB at a time: a block of zeros can grow a thousandfold."""
+    yield engine.decompress(block, 16 * _CHUNK)
     if isinstance(engine, (bz2.BZ2Decompressor, lzma.LZMADecompressor)):
-        pieces = [engine.decompress(block, 16 * _CHUNK)]
         while not engine.eof and not engine.needs_input:
-            pieces.append(engine.decompress(b"", 16 * _CHUNK))
-        return pieces
-    # zlib unpacks at most 1032-fold, so one block of 1 MiB stays under about 1 GiB.
-    return [engine.decompress(block)]  # type: ignore[attr-defined]
+            yield engine.decompress(b"", 16 * _CHUNK)
+    else:
+        while engine.unconsumed_tail:
+            yield engine.decompress(engine.unconsumed_tail, 16 * _CHUNK)
 
 
 def decode(data: bytes) -> Decoded:
@@ -161,17 +164,17 @@ def _clean(text: Decoded) -> Decoded:
     return Decoded(data, notes)
 
 
-def decode_file(data: bytes, given: str) -> Decoded:
+def decode_file(data: bytes, given: str, *, limit: int = MAX_BYTES) -> Decoded:
     """Decompress and decode the content of the file that the user calls `given`.
 
     Raises
     ------
     ReadError
-        If it unpacks to more than `MAX_BYTES`.
+        If it holds more than `limit` bytes.
     """
-    plain, damaged, over = decompress(data)
+    plain, damaged, over = decompress(data, limit=limit)
     if over:
-        raise ReadError(given, f"unpacks to more than {MAX_BYTES // 1024**3} GiB; cut it into smaller files")
+        raise ReadError(given, f"holds more than {limit >> 20} MiB of text; cut it into smaller files")
     text = decode(plain)
     if damaged:
         note = Note("truncated", "the compressed file ends early; what could be unpacked was read")

@@ -33,6 +33,8 @@ def sniff(head: Head) -> bool:
     lines = head.lines()[:_SAMPLE]
     if not lines or head.text.lstrip()[:1] == "[":
         return False
+    if len(lines) > 1 and not head.text.endswith("\n") and _parsed(lines[-1]) is None:
+        lines.pop()  # still being written, or cut
     objects = [found for found in map(_parsed, lines) if isinstance(found, dict)]
     if len(lines) == 1:
         if not head.whole:

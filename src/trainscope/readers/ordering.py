@@ -19,6 +19,8 @@ from trainscope.core.run import IntArray
 
 _SHORT_RISE = 5
 """Rows: resumed runs log more than this between two falls, shuffled rows less."""
+_MOST_FALLS = 1000
+"""No run is resumed so often."""
 _NEAR_START = 0.02
 """Share of the range so far that still counts as the start."""
 
@@ -60,14 +62,16 @@ def find_seams(step: IntArray) -> tuple[list[Seam], Late | None]:
     if not len(falls):
         return [], None
     bounds = np.concatenate(([0], falls, [len(step)]))
-    if len(falls) >= _SHORT_RISE and float(np.median(np.diff(bounds))) < _SHORT_RISE:
+    short = float(np.median(np.diff(bounds))) < _SHORT_RISE
+    if len(falls) > _MOST_FALLS or (len(falls) >= _SHORT_RISE and short):
         peak = np.maximum.accumulate(step)
         return [], _late(step, step < peak)
     seams: list[Seam] = []
     late = np.zeros(len(step), bool)
+    gone = np.zeros(len(step), bool)
     begin = 0
     for fall, stop in zip(falls.tolist(), bounds[2:].tolist(), strict=True):
-        before, again = step[begin:fall], step[fall:stop]
+        before, again = step[begin:fall][~gone[begin:fall]], step[fall:stop]
         if again[0] >= before.max():
             continue
         seam = _judge(before, again, fall, frequent=len(falls) > 2 + 0.02 * len(step))
@@ -77,6 +81,8 @@ def find_seams(step: IntArray) -> tuple[list[Seam], Late | None]:
         seams.append(seam)
         if seam.kind == "restart":
             begin = fall
+        else:
+            gone[begin:fall] |= step[begin:fall] >= seam.start_step
     return seams, _late(step, late) if late.any() else None
 
 

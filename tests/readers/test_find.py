@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainscope.core.errors import NoDataError
+from trainscope.readers import find_logs
+
+from .logs import as_csv, as_jsonl, as_state, write
+
+
+@pytest.fixture
+def tree(rows: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write(tmp_path, "runs/b/metrics.csv", as_csv(rows))
+    write(tmp_path, "runs/a/log.jsonl.gz", b"")
+    write(tmp_path, "runs/a/config.json", "{}")
+    write(tmp_path, "runs/a/model.safetensors", b"\0")
+    write(tmp_path, "runs/.hidden/log.jsonl", as_jsonl(rows))
+    write(tmp_path, "runs/a/.log.jsonl", as_jsonl(rows))
+    write(tmp_path, "runs/hf/checkpoint-10/trainer_state.json", as_state(rows[:4]))
+    write(tmp_path, "runs/hf/checkpoint-20/trainer_state.json", as_state(rows))
+    write(tmp_path, "runs/tb/events.out.tfevents.1.host", b"")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_folder_gives_its_logs_in_order_and_each_run_once() -> None:
+    assert find_logs(["runs"]) == [
+        str(Path("runs", *parts)) for parts in (("a", "log.jsonl.gz"), ("b", "metrics.csv"), ("hf",), ("tb",))
+    ]
+
+
+@pytest.mark.usefixtures("tree")
+def test_patterns_are_sorted_and_nothing_is_named_twice() -> None:
+    found = find_logs(["runs/*/*.csv", "runs/b", "runs/**/*.gz"])
+    assert found == [str(Path("runs/b/metrics.csv")), str(Path("runs/a/log.jsonl.gz"))]
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_named_file_is_taken_whatever_it_is_called() -> None:
+    assert find_logs(["runs/a/config.json", "-", "missing.csv"]) == ["runs/a/config.json", "-", "missing.csv"]
+
+
+@pytest.mark.usefixtures("tree")
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("*.nothing", "no file matches this pattern"),
+        ("runs/.hidden/..", None),
+        ("empty", "no log in this folder"),
+    ],
+)
+def test_what_matches_nothing_is_no_data(given: str, message: str | None) -> None:
+    Path("empty").mkdir()
+    if message is None:
+        assert find_logs([given])
+        return
+    with pytest.raises(NoDataError, match=message):
+        find_logs([given])
+
+
+def test_no_paths_are_no_data() -> None:
+    with pytest.raises(NoDataError):
+        find_logs([])
