@@ -1,4 +1,4 @@
-"""How surprising is an outlier, given the tail that this very run's noise has?
+"""How surprising an outlier is, given the tail that this very run's noise has.
 
 A fixed threshold is wrong twice: at 8 sigma it misses nothing on Gaussian noise and alarms on every
 long run with Student-t noise of three degrees of freedom. So the tail is estimated from the run: the

@@ -28,8 +28,9 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.core.metrics import Kind, kind
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number, training_losses
-from trainscope.detectors.excursions import Excursion, Limits, Shape, excursions
-from trainscope.detectors.restarts import NEAR, restart_steps
+from trainscope.detectors.engine.events import Excursion, Limits, Shape
+from trainscope.detectors.engine.excursions import excursions
+from trainscope.detectors.engine.restarts import NEAR, restart_steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ What it finds
     Evaluation noise, point to point, of at least `noise` of the level and of the whole improvement.
 Algorithm
     The noise is measured from second differences (robust to a trend) and compared with the median level
-    and with the fall from the first to the best evaluation.
+    and with the fall from the first evaluation to the last third.
 Parameters
     noise: smallest noise, as a fraction of the level.
 False positives
@@ -49,7 +49,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     if loss.value.min() <= 0 or level <= 0:
         return Skipped("needs an evaluation loss above 0")
     noise = difference_sigma(loss.value)
-    gained = float(loss.value[0]) - float(loss.value.min())
+    gained = float(loss.value[0]) - float(np.median(loss.value[-max(3, len(loss) // 3) :]))
     if noise < params.noise * level or noise < 0.3 * gained:
         return []
     start, end = int(loss.step[0]), int(loss.step[-1])

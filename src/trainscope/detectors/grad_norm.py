@@ -33,7 +33,8 @@ from trainscope.core.metrics import Kind
 from trainscope.core.robust import block_medians, difference_sigma
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import MOST, Detector, Skipped, by_kind, number
-from trainscope.detectors.excursions import Excursion, Limits, jumps
+from trainscope.detectors.engine.events import Excursion, Limits
+from trainscope.detectors.engine.jumps import jumps
 
 FloatArray = NDArray[np.float64]
 

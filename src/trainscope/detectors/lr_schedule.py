@@ -35,6 +35,7 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.core.metrics import Kind
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import MOST, Detector, Skipped, by_kind, number
+from trainscope.detectors.engine.restarts import restart_steps
 
 FloatArray = NDArray[np.float64]
 
@@ -64,7 +65,32 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         return Skipped(f"needs 10 points of learning_rate, has {len(rate)}")
     if not (rate.value > 0).any():
         return Skipped("needs a learning rate above 0")
-    return [*_jumps(rate, params), *_no_warmup(run, rate, params)]
+    jumps = _jumps(rate, params)
+    again = [s for s in restart_steps(run) if not any(_covers(f, s) for f in jumps)]
+    return [*jumps, *(_started_over(rate, step) for step in again[:MOST]), *_no_warmup(run, rate, params)]
+
+
+def _covers(finding: Finding, step: int) -> bool:
+    start, end = finding.start_step or 0, finding.end_step or 0
+    return start - 0.02 * end <= step <= 1.02 * end
+
+
+def _started_over(rate: Series, step: int) -> Finding:
+    after = rate.value[rate.step >= step]
+    peak = float(after[: max(3, len(rate) // 5)].max())
+    return Finding(
+        detector="lr_schedule",
+        severity=Severity.WARNING,
+        title="Learning rate restarts",
+        message=f"{rate.name} is at {number(float(after[0]))} at step {step}, warms up again to {number(peak)}, and the "
+        "loss starts over with it.",
+        metric=rate.name,
+        start_step=step,
+        end_step=step,
+        peak_step=step,
+        evidence={"low": float(after[0]), "after": peak},
+        fixes=("If the run continued here, check that weights, optimizer and scheduler state were loaded.",),
+    )
 
 
 def _jumps(rate: Series, params: Params) -> list[Finding]:
@@ -72,7 +98,8 @@ def _jumps(rate: Series, params: Params) -> list[Finding]:
     peak = float(value.max())
     floor = 1e-3 * peak
     warm = _warm_up_end(value)
-    up = [i for i in range(warm, len(value) - 1) if _is_jump(value, step, i, params.jump, floor)]
+    steep = warm + np.flatnonzero(value[warm + 1 :] >= params.jump * np.maximum(value[warm:-1], floor))
+    up = [int(i) for i in steep[:1000] if _is_leap(value, step, int(i))]
     if not up and not (value[warm + 1 :] < params.drop * value[warm:-1]).any():
         return []
     rewarmed = [(i, j) for i, j in _rewarmed(value, warm, params, peak) if not any(i <= k <= j for k in up)]
@@ -88,9 +115,8 @@ def _warm_up_end(value: FloatArray) -> int:
     return int(falls[0]) if len(falls) and value[0] < 0.9 * value[: falls[0] + 1].max() else 0
 
 
-def _is_jump(value: FloatArray, step: FloatArray, i: int, ratio: float, floor: float) -> bool:
-    if value[i + 1] < ratio * max(value[i], floor):
-        return False
+def _is_leap(value: FloatArray, step: FloatArray, i: int) -> bool:
+    """Tell whether the rise after point `i` stands alone, not as one leg of a steady ramp."""
     slope = (value[i + 1] - value[i]) / (step[i + 1] - step[i])
     for a, b in ((i - 1, i), (i + 1, i + 2)):
         if a >= 0 and b < len(value) and (value[b] - value[a]) / (step[b] - step[a]) >= 0.5 * slope:

@@ -3,8 +3,8 @@
 What it finds
     NaN, +Inf or -Inf in any recorded metric, train, eval or auxiliary.
 Algorithm
-    ``isfinite`` on every point; points less than five logging intervals apart are one event, and all
-    events of one metric are one finding. The range runs from the first to the last of them.
+    ``isfinite`` on every point. Metrics that are bad in one stretch, or begin within three logging
+    intervals of each other, are one incident and one finding, named after the loss where it is among them.
 Parameters
     None.
 False positives
@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.metrics import LOSS_KINDS, Kind, kind
@@ -38,44 +39,83 @@ class Params:
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:  # noqa: ARG001
-    """Return one finding for each metric with a non-finite value."""
+    """Return one finding for each incident: metrics that turn non-finite together are one."""
     if not any(len(s) for s in run.series.values()):
         return Skipped("needs any metric")
-    return [_finding(s) for s in run.series.values() if not np.isfinite(s.value).all()]
+    bad = [_Bad(s, np.flatnonzero(~np.isfinite(s.value))) for s in run.series.values()]
+    bad = sorted((b for b in bad if len(b.at)), key=lambda b: (not b.serious, b.first, not b.is_loss))
+    incidents: list[list[_Bad]] = []
+    for one in bad:
+        near = next(
+            (group for group in incidents if group[0].serious >= one.serious and group[0].touches(one)), None
+        )
+        if near is None:
+            incidents.append([one])
+        else:
+            near.append(one)
+    return [_finding(group[0], group[1:]) for group in incidents]
 
 
-def _finding(series: Series) -> Finding:
-    bad = np.flatnonzero(~np.isfinite(series.value))
-    first, last = int(series.step[bad[0]]), int(series.step[bad[-1]])
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bad:
+    """The non-finite points of one metric."""
+
+    series: Series
+    at: NDArray[np.intp]
+
+    @property
+    def first(self) -> int:
+        return int(self.series.step[self.at[0]])
+
+    @property
+    def last(self) -> int:
+        return int(self.series.step[self.at[-1]])
+
+    @property
+    def serious(self) -> bool:
+        return kind(self.series.name) in _SERIOUS
+
+    @property
+    def is_loss(self) -> bool:
+        return kind(self.series.name) is Kind.LOSS
+
+    def touches(self, other: _Bad) -> bool:
+        """Tell whether both are bad in one stretch, or begin within three logging intervals."""
+        interval = int(np.median(np.diff(other.series.step))) if len(other.series) > 1 else 0
+        return other.first <= self.last + 3 * interval and other.last >= self.first - 3 * interval
+
+
+def _finding(worst: _Bad, others: list[_Bad]) -> Finding:
+    series, bad = worst.series, worst.at
     share = len(bad) / len(series)
     ends_bad = bool(bad[-1] == len(series) - 1)
-    serious = kind(series.name) in _SERIOUS
-    severity = (
-        Severity.INFO if not serious else Severity.ERROR if ends_bad or share > 0.05 else Severity.WARNING
-    )
-    word = (
-        "NaN"
-        if np.isnan(series.value[bad]).all()
-        else "infinite"
-        if np.isinf(series.value[bad]).all()
-        else "NaN or infinite"
-    )
-    where = (
-        f"at step {first}"
-        if len(bad) == 1
-        else f"at {len(bad)} of {len(series)} points, steps {first} to {last}"
-    )
+    if worst.serious:
+        severity = Severity.ERROR if ends_bad or share > 0.05 else Severity.WARNING
+    else:
+        severity = Severity.INFO
+    value = series.value[bad]
+    word = "NaN" if np.isnan(value).all() else "infinite" if np.isinf(value).all() else "NaN or infinite"
+    many = f"at {len(bad)} of {len(series)} points, steps {worst.first} to {worst.last}"
+    where = f"at step {worst.first}" if len(bad) == 1 else many
     tail = " and stays so to the end" if ends_bad and len(bad) > 1 else ""
+    names = sorted({o.series.name for o in others})
+    rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    also = f" So {'is' if len(names) == 1 else 'are'} {', '.join(names[:3])}{rest}." if names else ""
     return Finding(
         detector="non_finite",
         severity=severity,
         title="Non-finite value",
-        message=f"{series.name} is {word} {where}{tail}.",
+        message=f"{series.name} is {word} {where}{tail}.{also}",
         metric=series.name,
-        start_step=first,
-        end_step=last,
-        peak_step=first,
-        evidence={"points": len(bad), "share": round(share, 6), "first_step": first},
+        start_step=min([worst.first, *(o.first for o in others)]),
+        end_step=max([worst.last, *(o.last for o in others)]),
+        peak_step=worst.first,
+        evidence={
+            "points": len(bad),
+            "share": round(share, 6),
+            "first_step": worst.first,
+            "metrics": 1 + len(names),
+        },
         fixes=(
             "Resume from the last checkpoint before this step; weights updated with NaN do not heal.",
             "Lower the learning rate or the loss scale, or use bf16 instead of fp16.",

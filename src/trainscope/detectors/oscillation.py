@@ -2,7 +2,8 @@
 
 What it finds
     A periodic swing of the training loss that carries at least `amplitude` of the level, in the later
-    two thirds of the run, while the level itself does not fall.
+    two thirds of the run, while the level itself does not fall (or 2.5 times that
+    while it does).
 Algorithm
     The loss minus its running level, on an even grid, is Fourier transformed; the strongest line is
     tested with Fisher's g statistic and its amplitude compared with the level.
@@ -23,11 +24,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.robust import block_medians
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number, training_losses
+
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,11 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     )
 
 
+def _swing_of(swing: FloatArray) -> float:
+    """Return the standard deviation without the outermost 2 %: one burst is no oscillation."""
+    return float(np.std(np.clip(swing, *np.percentile(swing, [1.0, 99.0]))))
+
+
 def _oscillates(loss: Series, params: Params) -> Finding | None:
     begin = len(loss) // 3
     value = loss.value[begin:]
@@ -68,21 +77,25 @@ def _oscillates(loss: Series, params: Params) -> Finding | None:
     n = len(value)
     halves = block_medians(value, n // 2)
     level = float(np.median(value))
-    if level <= 0 or halves[0] - halves[-1] > 0.05 * level:
+    if level <= 0:
         return None
+    falling = halves[0] - halves[-1] > 0.05 * level
     at = np.arange(n)
     swing = np.clip(value, *np.percentile(value, [0.5, 99.5]))
     swing = swing - np.polyval(np.polyfit(at, swing, 1), at)
     power = np.abs(np.fft.rfft(swing)[1:]) ** 2
     top = int(np.argmax(power))
-    if top < 2 or power.sum() == 0:
+    if top < 5 or power.sum() == 0:
+        return None
+    if min(_swing_of(half) for half in (swing[: n // 2], swing[n // 2 :])) < 0.5 * _swing_of(swing):
         return None
     near = power[max(0, top - 2) : top + 3].sum()
     g = power[top] / power.sum()
     p_value = min(1.0, len(power) * (1.0 - g) ** (len(power) - 1))
     amplitude = float(np.sqrt(4.0 * near) / n) / level
-    if p_value > params.p_value or amplitude < params.amplitude:
+    if p_value > params.p_value or amplitude < params.amplitude * (2.5 if falling else 1.0):
         return None
+    rest = "" if falling else " and does not fall any more"
     start, end = int(loss.step[begin]), int(loss.step[-1])
     period = (end - start) / (top + 1)
     return Finding(
@@ -91,7 +104,7 @@ def _oscillates(loss: Series, params: Params) -> Finding | None:
         title="Loss oscillates",
         message=(
             f"{loss.name} swings by ±{amplitude:.0%} around {number(level)} with a period of about "
-            f"{number(period)} steps and does not fall any more."
+            f"{number(period)} steps{rest}."
         ),
         metric=loss.name,
         start_step=start,

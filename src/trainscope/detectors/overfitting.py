@@ -65,7 +65,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
 def _turn(value: FloatArray, params: Params) -> tuple[int, float, float, float] | None:
     """Return (index of the best, best level, last level, standard errors), or None."""
     n = len(value)
-    smooth = np.array([np.median(value[max(0, i - 1) : i + 2]) for i in range(n)])
+    padded = np.concatenate((value[:1], value, value[-1:]))
+    smooth = np.median(np.lib.stride_tricks.sliding_window_view(padded, 3), axis=1)
     best = int(np.argmin(smooth[:-1]))
     level, last = float(smooth[best]), float(np.median(value[-3:]))
     after = value[best + 1 :]

@@ -86,20 +86,25 @@ def _flat(run: Run, loss: Series, params: Params) -> Flat | None:
 
 
 def _never_learned(run: Run, loss: Series, blocks: FloatArray, size: int, params: Params) -> Flat | None:
-    n = len(blocks)
-    first = float(np.median(loss.value[: max(3, min(size, 20))]))
+    n = len(loss)
     level = float(np.median(blocks))
     scale = max(abs(level), 1e-300)
-    end = float(np.median(blocks[-max(1, n // 4) :]))
-    best = float(blocks.min())
-    noise = difference_sigma(blocks)
-    gained = (first - end) / scale
-    if gained > params.gain or first - best > params.gain * scale + 4.0 * noise:
-        return None
-    if _eval_falls(run, params.gain) or end - first > 0.12 * scale:
+    noise = difference_sigma(loss.value)
+    few, many = max(3, min(size, 20)), max(3, n // 10)
+    early = float(np.median(loss.value[:few]))
+    start, points = min((early, few), (float(np.median(loss.value[:many])), many))
+    end = float(np.median(blocks[-max(1, len(blocks) // 4) :]))
+    enough = params.gain * scale
+    gained = start - end
+    best = start - float(blocks.min())
+    at_once = float(np.median(loss.value[:3])) - end > max(0.1 * scale, 6.0 * noise)
+    learned = at_once or gained > enough + 4.0 * noise / np.sqrt(points) or best > enough + 4.0 * difference_sigma(
+        blocks
+    ) + (4.0 * noise / np.sqrt(points))
+    if learned or _eval_falls(run, params.gain) or -gained > 0.12 * scale:
         return None
     return Flat(
-        0, len(loss) - 1, level, max(gained, 0.0), "from the first step to the last", Severity.WARNING
+        0, n - 1, level, max(gained / scale, 0.0), "from the first step to the last", Severity.WARNING
     )
 
 

@@ -32,7 +32,8 @@ from dataclasses import dataclass
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import MOST, Detector, Skipped, number, training_losses
-from trainscope.detectors.excursions import Excursion, Limits, Shape, excursions
+from trainscope.detectors.engine.events import Excursion, Limits, Shape
+from trainscope.detectors.engine.excursions import excursions
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ import numpy as np
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Note, Run, Series
 from trainscope.detectors.base import Detector, Skipped
-from trainscope.detectors.restarts import restart_steps
+from trainscope.detectors.engine.restarts import restart_steps
 
 _NOTES = {
     "rewind": ("Steps logged twice", "the run was resumed from an older checkpoint"),

@@ -5,7 +5,8 @@ What it finds
     of the run).
 Algorithm
     The jump is found as in `spikes`; it counts as unrecovered when no five points in a row come back to
-    within 3 scaled MADs (or 15 % of the jump) of the level before.
+    within 3 scaled MADs (or 15 % of the jump) of the level before, or when it stays 8 % above it for the
+    next 40 points (5 % of the run). It is an error if it lasts to the end, else a warning.
 Parameters
     false_alarms, min_rise: as in `spikes`.
 False positives
@@ -23,7 +24,8 @@ from dataclasses import dataclass
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import MOST, Detector, Skipped, number, training_losses
-from trainscope.detectors.excursions import Excursion, Limits, Shape, excursions
+from trainscope.detectors.engine.events import Excursion, Limits, Shape
+from trainscope.detectors.engine.excursions import excursions
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def _finding(loss: Series, event: Excursion) -> Finding:
     start, peak, end = (int(loss.step[i]) for i in (event.start, event.peak, event.end))
     return Finding(
         detector="unrecovered_spike",
-        severity=Severity.ERROR,
+        severity=Severity.ERROR if event.end == len(loss) - 1 else Severity.WARNING,
         title="Spike without recovery",
         message=(
             f"{loss.name} jumped from {number(event.level)} to {number(event.top)} at step {peak} and was still "

@@ -36,7 +36,8 @@ def _restarts(rate: Series, loss: Series) -> tuple[int, ...]:
     near = NEAR * float(loss.step[-1] - loss.step[0])
     low = rate.value <= LOW * peak
     found: list[int] = []
-    for i in np.flatnonzero(low[1:-1] & (np.diff(rate.value)[1:] > 0)) + 1:
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], low, [False])).astype(np.int8))).reshape(-1, 2)
+    for i in (int(a) + int(np.argmin(rate.value[a:b])) for a, b in edges[:100]):
         step = float(rate.step[i])
         ahead = rate.value[i : i + max(3, len(rate) // 5)]
         before = loss.value[(loss.step > step - 2 * near) & (loss.step < step - 0.1 * near)]
@@ -45,10 +46,9 @@ def _restarts(rate: Series, loss: Series) -> tuple[int, ...]:
         if not worked or not len(before) or not len(after) or ahead.max() < AGAIN * peak:
             continue
         was = float(np.median(before))
-        if (
-            after.max() >= 0.7 * first
-            and after.max() >= 1.5 * was
-            and (not found or step - found[-1] > 2 * near)
-        ):
+        following = after[int(np.argmax(after)) :][:10]
+        lasting = float(np.median(following)) >= 1.5 * was or after.max() >= 0.9 * first
+        lasting = lasting and len(following) >= 8 and first >= 1.5 * was
+        if lasting and after.max() >= 0.7 * first and (not found or step - found[-1] > 2 * near):
             found.append(int(step))
     return tuple(found)

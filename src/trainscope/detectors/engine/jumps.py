@@ -1,0 +1,124 @@
+"""Jumps: points and bursts that leave the level at once, and how they ended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainscope.detectors.engine.events import Excursion, Limits, Shape
+from trainscope.detectors.engine.residuals import START, Residuals, residuals, standing_out
+
+FloatArray = NDArray[np.float64]
+
+PASSES = 12
+"""Most rounds of taking events out and looking again."""
+
+
+def jumps(value: FloatArray, limits: Limits) -> list[Excursion]:
+    """Find the jumps of a series of finite values, merged where they touch, in order of their start."""
+    return _joined(_peeled(value, limits))
+
+
+def _peeled(value: FloatArray, limits: Limits) -> list[Excursion]:
+    """Peel events off until the rest is quiet: an incident must not hide the next one in its noise."""
+    kept = np.arange(len(value))
+    found: list[Excursion] = []
+    for _ in range(PASSES):
+        if len(kept) < START + 4:
+            break
+        events = _jumps_once(value[kept], limits)
+        for e in events:
+            start, peak, end = (int(kept[i]) for i in (e.start, e.peak, e.end))
+            found.append(replace(e, start=start, peak=peak, end=end))
+        if not events:
+            break
+        quiet = np.ones(len(kept), dtype=bool)
+        for e in events:
+            quiet[e.start : e.end + 1] = False
+        kept = kept[quiet]
+    return found
+
+
+def _jumps_once(value: FloatArray, limits: Limits) -> list[Excursion]:
+    r = residuals(value)
+    points = standing_out(value, r, limits)
+    if not len(points):
+        return []
+    found: list[Excursion] = []
+    for group in np.split(points, np.flatnonzero(np.diff(points) > 10) + 1):
+        if found and group[0] <= found[-1].end:
+            if value[group].max() <= found[-1].top:
+                continue
+            group = np.arange(found[-1].start, group[-1] + 1)
+            found.pop()
+        found.append(_classify(value, r, group))
+    return found
+
+
+def _classify(value: FloatArray, r: Residuals, group: NDArray[np.intp]) -> Excursion:
+    start = int(group[0])
+    sigma = float(r.sigma[start])
+    while start > START and value[start - 1] > r.level[start] + 3 * sigma and r.z[start - 1] > 2.0:
+        start -= 1
+    level, scale, last = float(r.level[start]), float(r.scale[start]), int(group[-1])
+    peak = start + int(np.argmax(value[start : last + 1]))
+    event = Excursion(Shape.SPIKE, start, peak, last, level, float(value[peak]), level, float(r.z[peak]))
+    back = level + max(3.0 * sigma, 0.03 * scale, 0.15 * (event.top - level))
+    calm = np.flatnonzero(forward_median(value[last + 1 :], 5) <= back)
+    if len(calm):
+        return _recovered(value, replace(event, end=last + int(calm[0])), sigma, scale)
+    return _open_ended(value, event, scale)
+
+
+def _recovered(value: FloatArray, event: Excursion, sigma: float, scale: float) -> Excursion:
+    """Classify a jump that came (nearly) back: a spike, unless it stayed up by something that matters."""
+    n, end = len(value), event.end
+    settling = value[end + 1 : end + 1 + max(40, n // 20)]
+    up = event.level + max(2.5 * sigma, 0.08 * scale)
+    halves = (settling[: len(settling) // 2], settling[len(settling) // 2 :])
+    if len(settling) >= 20 and min(float(np.median(h)) for h in halves) > up:
+        rest = forward_median(value[end + 1 :], 15)
+        home = np.flatnonzero(rest <= event.level + max(sigma, 0.04 * scale))
+        stop = end + 1 + int(home[0]) if len(home) else n - 1
+        return replace(event, shape=Shape.UNRECOVERED, end=stop, after=float(np.median(settling)))
+    shape = Shape.SPIKE if end - event.start <= max(60, n // 10) else Shape.UNRECOVERED
+    return replace(event, shape=shape, after=float(np.median(value[end : end + 5])))
+
+
+def _open_ended(value: FloatArray, event: Excursion, scale: float) -> Excursion:
+    """Classify a jump that was not back when the run ended."""
+    rest = value[event.end + 1 :]
+    after = float(np.median(value[-max(3, len(rest) // 2) :])) if len(rest) else float(value[-1])
+    event, last = replace(event, end=len(value) - 1, after=after), event.end
+    if len(rest) < 3:
+        lasting = last - event.start >= 2 or event.top - event.level > 3.0 * scale
+        return replace(event, shape=Shape.DIVERGENCE if lasting else Shape.SPIKE)
+    fell_back = event.top - event.level >= 2.0 * (after - event.level)
+    return replace(event, shape=Shape.UNRECOVERED if fell_back else Shape.SHIFT)
+
+
+def forward_median(value: FloatArray, width: int) -> FloatArray:
+    """Return the median of each point and the ones after it, `width` in all (fewer at the end)."""
+    if not len(value):
+        return value
+    padded = np.concatenate((value, np.repeat(value[-1], width - 1)))
+    return np.asarray(np.median(np.lib.stride_tricks.sliding_window_view(padded, width), axis=1))
+
+
+def _joined(events: list[Excursion]) -> list[Excursion]:
+    """Merge jumps that touch: the slow way back of a spike is not a second one."""
+    joined: list[Excursion] = []
+    for event in sorted(events, key=lambda e: e.start):
+        last = joined[-1] if joined else None
+        if last is None or event.start > last.end + 5:
+            joined.append(event)
+            continue
+        higher = max(last, event, key=lambda e: e.top)
+        end = max(last.end, event.end)
+        shape = event.shape if event.end >= last.end else last.shape
+        joined[-1] = replace(
+            higher, shape=shape, start=last.start, end=end, level=last.level, after=event.after
+        )
+    return joined

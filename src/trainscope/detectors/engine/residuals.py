@@ -1,0 +1,98 @@
+"""Each point of a series against its recent past, and which points stand out of the run's own noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainscope.core.robust import hop_for, mad_sigma, trailing_mad_sigma, trailing_median
+from trainscope.core.tails import fit_tail
+from trainscope.detectors.engine.events import Limits
+
+FloatArray = NDArray[np.float64]
+
+START = 8
+"""Points of history before anything is judged."""
+LEVEL = 25
+"""Points of the short level; short enough to follow a decay, long enough to outvote a burst."""
+NOISE = 200
+"""Points that the noise is measured on, before and after."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Residuals:
+    """Each point against its recent past."""
+
+    level: FloatArray
+    """Median of the 25 points before, NaN for the first ``START``."""
+    sigma: FloatArray
+    """One scaled MAD of the local noise, the larger of before and after."""
+    z: FloatArray
+    """(value - level) / sigma; 0 where there is no level yet."""
+    phi: float
+    """Lag-1 autocorrelation of z."""
+    scale: FloatArray
+    """What a rise is measured against: the level's size, at least a tenth of the run's range, and of the first
+    value where that looks like a cross-entropy: a loss at its floor has no spikes worth a look."""
+
+
+def residuals(value: FloatArray) -> Residuals:
+    """Compare each point with the points before it.
+
+    Parameters
+    ----------
+    value : (n,) float64 array
+        Finite values, n > START.
+    """
+    hop = hop_for(len(value))
+    level = trailing_median(value, max(LEVEL, hop), hop, START)
+    centred = np.concatenate((level[LEVEL // 2 + 1 :], np.full(LEVEL // 2 + 1, level[-1])))[: len(value)]
+    judged = value[START:] - centred[START:]
+    before = trailing_mad_sigma(judged, NOISE, max(5, hop), START)
+    after = trailing_mad_sigma(judged[::-1], NOISE, max(5, hop), START)[::-1]
+    early = mad_sigma(judged[:60])
+    sigma = np.fmax(np.fmax(before, after), np.where(np.arange(len(judged)) < 60, early, 0.0))
+    low, high = np.percentile(value, [5.0, 95.0])
+    first = float(np.max(value[:3]))
+    least = max(0.1 * (high - low), 0.1 * first if 0.3 <= first <= 20.0 else 0.0)
+    scale = np.fmax(np.abs(level), least)
+    sigma = np.concatenate((np.full(START, np.inf), sigma))
+    sigma = np.fmax(np.nan_to_num(sigma, nan=np.inf), 1e-3 * np.nan_to_num(scale, nan=np.inf))
+    sigma = np.fmax(sigma, np.finfo(np.float64).tiny)
+    z = np.where(np.isfinite(sigma), (value - np.nan_to_num(level)) / sigma, 0.0)
+    return Residuals(level, sigma, z, _calm_lag1(z[START:]), scale)
+
+
+def _calm_lag1(z: FloatArray) -> float:
+    """Lag-1 autocorrelation over the pairs without an outlier: the decay after an incident is no noise."""
+    calm = np.abs(z) < 3.0
+    pair = calm[1:] & calm[:-1]
+    if np.count_nonzero(pair) < 8:
+        return 0.0
+    now, then = z[1:][pair], z[:-1][pair]
+    centre = float(np.median(z[calm]))
+    power = float((then - centre) @ (then - centre))
+    return min(0.95, max(0.0, float((now - centre) @ (then - centre)) / power)) if power > 0 else 0.0
+
+
+def standing_out(value: FloatArray, r: Residuals, limits: Limits) -> NDArray[np.intp]:
+    """Return the indices of the points that stand out of this run's own noise."""
+    white = r.z - r.phi * np.concatenate(([0.0], np.maximum(r.z[:-1], 0.0)))
+    body = white[START:]
+    body = body / max(mad_sigma(body), 1e-12)
+    tail = fit_tail(body)
+    budget = np.log(limits.false_alarms) - np.log(max(tail.n, 1))
+    candidate = np.flatnonzero(body > 2.0)
+    log_p = np.zeros(len(body))
+    log_p[candidate] = tail.log_probability(body[candidate])
+    hit = log_p < budget
+    for length in (3, 5):
+        if len(log_p) >= length:
+            worst = np.max(np.lib.stride_tricks.sliding_window_view(log_p, length), axis=1)
+            for begin in np.flatnonzero(0.8 * length * worst < budget):
+                hit[begin : begin + length] = True
+    points = np.flatnonzero(hit) + START
+    rise = value[points] - r.level[points]
+    return points[(rise > limits.min_rise * r.scale[points]) & (r.z[points] > 5.0)]
