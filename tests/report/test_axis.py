@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainscope.report.axis import nice_number, nice_ticks, step_axis, tick_label, value_axis
+from trainscope.report.axis import nice_number, nice_ticks, step_axis, tick_labels, value_axis
 
 SIZES = st.floats(min_value=-1e308, max_value=1e308, allow_nan=False)
 
@@ -134,4 +134,13 @@ def test_steps_are_labelled_by_whole_numbers_within_the_data(first, last):
     ],
 )
 def test_ticks_are_written_as_people_write_them(value, step, text):
-    assert tick_label(value, step) == text
+    assert tick_labels((value,), step) == (text,)
+
+
+def test_ticks_of_one_axis_share_a_unit():
+    assert tick_labels((9900, 10_000, 10_100), 100) == ("9.9k", "10.0k", "10.1k")
+
+
+def test_outliers_stay_on_an_axis_that_may_not_be_capped():
+    values = np.r_[np.linspace(3, 2, 500), 59.7]
+    assert value_axis(values, allow_cap=False).high >= 59.7

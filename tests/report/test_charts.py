@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import re
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trainscope.core.run import Run, Series
-from trainscope.report.charts import Mark, draw
+from trainscope.report.charts import Mark, draw, spread
 from trainscope.report.panels import panels_for, primary
 from trainscope.report.pipeline import Analysis
 
@@ -147,6 +150,20 @@ def test_numbers_of_neighbouring_findings_do_not_overlap():
     chart = chart_of(np.ones(1000), marks=marks)
     badges = sorted(s.badge_x for s in chart.shades)
     assert min(np.diff(badges)) >= 17.9
+
+
+@given(st.lists(st.floats(0, 500), min_size=1, max_size=80).map(sorted))
+def test_places_are_spread_in_order_and_within_bounds(wanted):
+    places = spread(wanted, 10, 490, 18)
+    gap = min(18, 480 / max(len(wanted) - 1, 1))
+    assert places[0] >= 10 - 1e-6
+    assert places[-1] <= 490
+    assert all(b - a >= gap - 1e-6 for a, b in pairwise(places))
+
+
+def test_hundreds_of_findings_are_drawn():
+    marks = [Mark(i, i + 1, "error", str(i), "x") for i in range(300)]
+    assert len(chart_of(np.ones(1000), marks=marks).shades) == 300
 
 
 def test_a_window_shows_only_its_steps():

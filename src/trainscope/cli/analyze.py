@@ -80,6 +80,5 @@ def _report(analysis: Analysis, output: str, out: Path | None, *, quiet: bool, n
     if output != "terminal" or out is not None or quiet:
         from trainscope.report.text import printable
 
-        for error in document.errors:
-            line = f":{error.line}" if error.line is not None else ""
-            say(f"error: {printable(error.source)}{line}: {printable(error.reason)}")
+        for failure in analysis.failures:
+            say(f"error: {printable(failure)}")

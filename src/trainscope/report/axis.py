@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,13 +72,13 @@ def nice_ticks(low: float, high: float, count: int) -> tuple[float, ...]:
 def step_axis(first: int, last: int, count: int) -> Axis:
     """Return the axis of steps: the limits are the data's own, the ticks are whole numbers between them."""
     if first == last:
-        return Axis(first - 0.5, last + 0.5, (float(first),), (tick_label(first, 1),))
+        return Axis(first - 0.5, last + 0.5, (float(first),), tick_labels((float(first),), 1.0))
     ticks = [t for t in nice_ticks(first, last, count) if t == int(t)]
     step = ticks[1] - ticks[0] if len(ticks) > 1 else 1.0
-    return Axis(first, last, tuple(ticks), tuple(tick_label(t, step) for t in ticks))
+    return Axis(first, last, tuple(ticks), tick_labels(ticks, step))
 
 
-def value_axis(values: FloatArray, count: int = 5, *, allow_log: bool = True) -> Axis:
+def value_axis(values: FloatArray, count: int = 5, *, allow_log: bool = True, allow_cap: bool = True) -> Axis:
     """Return the axis for a metric.
 
     Parameters
@@ -88,6 +89,8 @@ def value_axis(values: FloatArray, count: int = 5, *, allow_log: bool = True) ->
         About how many ticks.
     allow_log : bool
         Whether a log scale may be chosen, where all values are positive and span decades.
+    allow_cap : bool
+        Whether outliers may be left beyond a linear axis.
 
     Returns
     -------
@@ -103,11 +106,11 @@ def value_axis(values: FloatArray, count: int = 5, *, allow_log: bool = True) ->
     if allow_log and low > _TINY and p99 >= LOG_RATIO * p01:
         return _log_axis(low, high, p01, p99)
     if low >= 0:
-        if p99 > 0 and high > CAP_RATIO * p99:
+        if allow_cap and p99 > 0 and high > CAP_RATIO * p99:
             high = float(finite[finite <= CAP_RATIO * p99].max())
         if low < high * (1 - BASE_SHARE):
             low = 0.0
-    else:
+    elif allow_cap:
         # Without a natural zero the spread is the yardstick: noise alone stays well within.
         spread = p99 - p01
         inside = finite[(finite <= p99 + CAP_RATIO * spread) & (finite >= p01 - CAP_RATIO * spread)]
@@ -127,7 +130,7 @@ def _linear(low: float, high: float, count: int, *, floor: bool) -> Axis:
         low, high = max(low - room, 0.0) if floor else low - room, high + room
     ticks = nice_ticks(low, high, count)
     step = ticks[1] - ticks[0] if len(ticks) > 1 else high - low
-    return Axis(low, high, ticks, tuple(tick_label(t, step) for t in ticks))
+    return Axis(low, high, ticks, tick_labels(ticks, step))
 
 
 def _log_axis(low: float, high: float, p01: float, p99: float) -> Axis:
@@ -146,26 +149,34 @@ def _log_axis(low: float, high: float, p01: float, p99: float) -> Axis:
         stride = math.ceil(decades / 5)
         last = first + math.ceil(decades / stride) * stride
         ticks = tuple(10.0**e for e in range(first, last + 1, stride))
-    return Axis(ticks[0], ticks[-1], ticks, tuple(tick_label(t, t) for t in ticks), log=True)
+    return Axis(ticks[0], ticks[-1], ticks, tuple(tick_label(t, t, t) for t in ticks), log=True)
 
 
-def tick_label(value: float, step: float) -> str:
-    """Return a tick as people write it: ``0.25``, ``12k``, ``1.5M``, ``3e-4``.
+def tick_labels(ticks: Sequence[float], step: float) -> tuple[str, ...]:
+    """Return evenly spaced ticks as people write them, all in one unit: ``9.9k``, ``10.0k``."""
+    size = max((abs(t) for t in ticks), default=0.0)
+    return tuple(tick_label(t, step, size) for t in ticks)
+
+
+def tick_label(value: float, step: float, size: float) -> str:
+    """Return one tick: ``0.25``, ``12k``, ``1.5M``, ``3e-4``.
 
     Parameters
     ----------
     value : float
     step : float
         Distance to the next tick: as many digits as tell the two apart.
+    size : float
+        Greatest absolute value on the axis, which decides the unit.
     """
     if value == 0:
         return "0"
-    size, fine = abs(value), math.floor(math.log10(step) + 1e-9)
-    if 1e4 <= size < 1e15 or (step >= 1000 and size < 1e15):
+    fine = math.floor(math.log10(step) + 1e-9)
+    if size < 1e15 and (size >= 1e4 or step >= 1000):
         power, suffix = next(p for p in ((12, "T"), (9, "G"), (6, "M"), (3, "k")) if size >= 10.0 ** p[0])
-        return f"{value / 10.0**power:.{min(max(power - fine, 0), 15)}f}{suffix}"
+        return f"{value / 10.0**power:.{max(power - fine, 0)}f}{suffix}"
     if size >= 1e15 or fine < -3:
-        digits = max(math.floor(math.log10(size) + 1e-9) - fine, 0)
+        digits = max(math.floor(math.log10(abs(value)) + 1e-9) - fine, 0)
         mantissa, exponent = f"{value:.{min(digits, 15)}e}".split("e")
         return f"{mantissa}e{int(exponent)}"
     return f"{value:.{max(-fine, 0)}f}"

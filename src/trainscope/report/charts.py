@@ -9,9 +9,9 @@ import numpy as np
 
 from trainscope.core.run import Series
 from trainscope.report.axis import step_axis, value_axis
+from trainscope.report.chart_text import describe, hints
 from trainscope.report.frame import Frame, Outlier, band_path, dots, line_path, outliers
 from trainscope.report.reduction import reduce_series
-from trainscope.report.text import figure, label, plural
 
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 12.0, 26.0, 22.0
 """Room around the plot; the same in every chart, so that stacked charts line up."""
@@ -100,6 +100,7 @@ def draw(
     x_name: str = "step",
     window: tuple[int, int] | None = None,
     allow_log: bool = True,
+    allow_cap: bool = True,
 ) -> Chart:
     """Lay out one chart.
 
@@ -117,6 +118,8 @@ def draw(
         First and last step to show; all of them if not given.
     allow_log : bool
         Whether a log scale may be used where it helps.
+    allow_cap : bool
+        Whether outliers may be drawn at the edge, so that they do not flatten the rest.
     """
     first, last = window or (min(int(s.step[0]) for s, _ in series), max(int(s.step[-1]) for s, _ in series))
     shown = [(_within(s, first, last), style) for s, style in series]
@@ -127,7 +130,12 @@ def draw(
         top=TOP,
         bottom=height - BOTTOM,
         x_axis=step_axis(first, last, max(round(width / 80), 3)),
-        y_axis=value_axis(values, max(round((height - TOP - BOTTOM) / 34), 4), allow_log=allow_log),
+        y_axis=value_axis(
+            values,
+            max(round((height - TOP - BOTTOM) / 34), 4),
+            allow_log=allow_log,
+            allow_cap=allow_cap,
+        ),
     )
     envelopes = [reduce_series(s, first, last, frame.columns) for s, _ in shown]
     lines = tuple(
@@ -153,8 +161,8 @@ def draw(
         shades=_shades(frame, inside),
         outliers=tuple(o for e in envelopes for o in outliers(frame, e, x_name)),
         rug=tuple(round(float(x), 1) for x in rug),
-        alt=describe(shown[0][0], inside, x_name=x_name, log=frame.y_axis.log),
-        hints=_hints([s for s, _ in shown], frame),
+        alt=describe(shown[0][0], [m.title for m in inside], x_name=x_name, log=frame.y_axis.log),
+        hints=hints([s for s, _ in shown], frame.y_axis),
     )
 
 
@@ -177,16 +185,12 @@ def _x_ticks(frame: Frame) -> tuple[Tick, ...]:
 
 def _shades(frame: Frame, marks: Sequence[Mark]) -> tuple[Shade, ...]:
     shades = []
-    taken: list[float] = []
-    for mark in sorted(marks, key=lambda m: (m.start, m.end)):
-        start, end = (float(x) for x in frame.x(np.array([mark.start, mark.end], dtype=np.float64)))
+    ranked = sorted(marks, key=lambda m: (m.start, m.end))
+    spans = [frame.x(np.array([m.start, m.end], dtype=np.float64)).tolist() for m in ranked]
+    wanted = [start + BADGE / 2 if end - start > BADGE else (start + end) / 2 for start, end in spans]
+    badges = spread(wanted, frame.left + BADGE / 2, frame.right - BADGE / 2, BADGE)
+    for mark, (start, end), badge in zip(ranked, spans, badges, strict=True):
         missing = max(MIN_SHADE - (end - start), 0.0)
-        badge = start + BADGE / 2 if end - start > BADGE else (start + end) / 2
-        badge = min(max(badge, frame.left + BADGE / 2), frame.right - BADGE / 2)
-        # Numbers of neighbours move aside, to the right as long as there is room.
-        while any(abs(badge - other) < BADGE for other in taken) and badge + BADGE <= frame.right:
-            badge = min(other for other in taken if abs(badge - other) < BADGE) + BADGE
-        taken.append(badge)
         shades.append(
             Shade(
                 x=round(start - missing / 2, 1),
@@ -199,36 +203,15 @@ def _shades(frame: Frame, marks: Sequence[Mark]) -> tuple[Shade, ...]:
     return tuple(shades)
 
 
-def describe(series: Series, marks: Sequence[Mark], *, x_name: str, log: bool) -> str:
-    """Return a chart's text alternative: the same facts, in words and numbers."""
-    name = label(series.name)
-    if not len(series):
-        return f"{name}: no value in this range."
-    finite = series.finite()
-    head = f"{name} over {x_name}s {series.step[0]} to {series.step[-1]}, {plural(len(series), 'value')}"
-    head += ", log scale." if log else "."
-    if not len(finite):
-        return f"{head} All values are NaN or infinite."
-    least, most = int(np.argmin(finite.value)), int(np.argmax(finite.value))
-    parts = [
-        head,
-        f"Starts at {figure(float(finite.value[0]))}, ends at {figure(float(finite.value[-1]))};",
-        f"least {figure(float(finite.value[least]))} at {x_name} {finite.step[least]},",
-        f"greatest {figure(float(finite.value[most]))} at {x_name} {finite.step[most]}.",
-    ]
-    if len(finite) < len(series):
-        parts.append(f"{plural(len(series) - len(finite), 'value')} NaN or infinite.")
-    parts += [f"Marked: {mark.title}." for mark in marks]
-    return " ".join(parts)
-
-
-def _hints(series: Sequence[Series], frame: Frame) -> tuple[str, ...]:
-    values = np.concatenate([s.value for s in series])
-    finite = values[np.isfinite(values)]
-    outside = int(np.count_nonzero((finite > frame.y_axis.high) | (finite < frame.y_axis.low)))
-    hints = ["log scale"] if frame.y_axis.log else []
-    if outside:
-        hints.append(f"{plural(outside, 'value')} beyond the axis")
-    if len(finite) < len(values):
-        hints.append(f"{len(values) - len(finite)} NaN or infinite")
-    return tuple(hints)
+def spread(wanted: Sequence[float], low: float, high: float, gap: float) -> list[float]:
+    """Return increasing places near the `wanted` ones, `gap` apart (less where there is no room for that)."""
+    if len(wanted) > 1:
+        gap = min(gap, (high - low) / (len(wanted) - 1))
+    places: list[float] = []
+    for want in wanted:
+        places.append(max(want, low, places[-1] + gap if places else low))
+    limit = high
+    for index in reversed(range(len(places))):
+        places[index] = min(places[index], limit)
+        limit = places[index] - gap
+    return places

@@ -177,6 +177,8 @@ def _evidence(finding: FindingEntry, n: int, entry: RunEntry, run: Run) -> Panel
         height=150,
         x_name=entry.x_axis,
         window=_window(series, mark),
+        # The outlier is what this chart is about.
+        allow_cap=False,
     )
     return Panel(label(series.name), chart, chart)
 

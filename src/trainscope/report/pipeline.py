@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from trainscope.core.errors import NoDataError, ReadError
@@ -29,6 +29,8 @@ class Analysis:
     document: Document
     runs: Mapping[str, Run]
     """Run id to run, for outputs that draw charts."""
+    failures: tuple[str, ...] = ()
+    """Why a log could not be judged, a line each, with the path as it was given."""
 
 
 def analyze(
@@ -97,7 +99,7 @@ def analyze(
         progress(len(logs), len(logs), "")
     if not judged:
         raise _worst(failures) if failures else NoDataError("no log matched; nothing was judged")
-    return analysis_of(judged, settings, errors)
+    return replace(analysis_of(judged, settings, errors), failures=tuple(str(f) for f in failures))
 
 
 def analyze_runs(runs: Sequence[Run], settings: Settings) -> Analysis:
