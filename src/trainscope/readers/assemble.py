@@ -19,6 +19,8 @@ from trainscope.core.run import FloatArray, IntArray, Note, Run, Series
 from trainscope.readers import clock, roles, splitting
 from trainscope.readers.absence import Mask, restore_nan
 from trainscope.readers.axis import Axis, choose_axis, main_column
+from trainscope.readers.counters import mend_counter
+from trainscope.readers.long_form import widen
 from trainscope.readers.notes import counted, quoted, shown
 from trainscope.readers.ordering import Late, Seam, find_seams, superseded
 from trainscope.readers.source import Source
@@ -48,7 +50,7 @@ def runs_of(table: Table, source: Source, shape: Shape) -> list[Run]:
     NoDataError
         If no row has both a step and a number.
     """
-    table = roles.fold_statistics(roles.drop_summaries(table))
+    table = roles.fold_statistics(roles.drop_summaries(widen(table, source)))
     table = roles.settle_text(roles.drop_index(table))
     parts = splitting.split_runs(table) if shape.splits else [(None, table)]
     runs = [
@@ -66,7 +68,7 @@ def runs_of_part(table: Table, source: Source, shape: Shape, name: str) -> list[
     table = roles.drop_text(splitting.name_phases(table))
     if not table.rows:
         return []
-    axis = choose_axis(table, shape.step)
+    axis = mend_counter(choose_axis(table, shape.step), table)
     table.notes.extend(axis.notes)
     rows = np.flatnonzero(axis.usable)
     if not len(rows):

@@ -36,11 +36,13 @@ def sniff(head: Head) -> bool:
     if len(lines) > 1 and not head.text.endswith("\n") and _parsed(lines[-1]) is None:
         lines.pop()  # still being written, or cut
     objects = [found for found in map(_parsed, lines) if isinstance(found, dict)]
+    if any("log_history" in found for found in objects):
+        return False
     if len(lines) == 1:
         if not head.whole:
             return bool(_OPENS_OBJECT.match(lines[0].lstrip()))
         return len(objects) == 1 and _is_point(objects[0])
-    return len(objects) >= 0.6 * len(lines) and not any("log_history" in found for found in objects)
+    return len(objects) >= 0.6 * len(lines)
 
 
 def _parsed(line: str) -> object:

@@ -120,10 +120,13 @@ def _scalars(files: Sequence[Path], source: Source) -> pd.DataFrame:
     for file in files:
         try:
             found = SummaryReader(str(file), extra_columns={"wall_time"})
-            frames += [frame for frame in (found.scalars, _scalar_tensors(found.tensors)) if len(frame)]
+            both = [frame for frame in (found.scalars, _scalar_tensors(found.tensors)) if len(frame)]
         except (OSError, ValueError, KeyError, IndexError, RuntimeError) as error:
             said = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
             raise ReadError(source.given, f"the event file {file.name} cannot be read ({said})") from None
+        if both:
+            # tbparse sorts by tag; the order of writing is that of the clock.
+            frames.append(pd.concat(both).sort_values("wall_time", kind="stable"))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 

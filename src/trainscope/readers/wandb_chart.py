@@ -42,11 +42,13 @@ def read_runs(source: Source) -> list[Run]:
             by_run.setdefault(run, {})[metric] = name
     if not by_run:
         by_run = {source.name: {}}
-    note = Note("twin_columns", f"{len(twins)} columns of minima and maxima were left out", len(twins))
+    if twins:
+        said = f"{len(twins)} columns of minima and maxima were left out"
+        table.notes.append(Note("twin_columns", said, len(twins)))
     runs = []
     for run, metrics in by_run.items():
         columns = {**shared, **{metric: _not_blank(table.columns[name]) for metric, name in metrics.items()}}
-        part = Table(table.rows, columns, [*table.notes, note], dict(table.config))
+        part = Table(table.rows, columns, list(table.notes), dict(table.config))
         runs += runs_of_part(part, source, Shape(NAME), run)
     if not runs:
         raise NoDataError(f"{source.given}: no metric in it: no row holds a number to judge")
