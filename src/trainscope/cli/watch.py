@@ -12,13 +12,14 @@ import click
 
 from trainscope.cli.exit_codes import ExitCode, of_verdict
 from trainscope.cli.options import judging_options, settings_for
-from trainscope.cli.output import write_stdout
+from trainscope.cli.output import say, write_stdout
 from trainscope.cli.terminal import can_draw, wants_color
-from trainscope.core.errors import NoDataError
+from trainscope.core.errors import NoDataError, TrainscopeError
 
 if TYPE_CHECKING:
     from trainscope.core.run import Run
-    from trainscope.report.document import Document, FindingEntry
+    from trainscope.report.document import FindingEntry
+    from trainscope.report.pipeline import Analysis
 
 
 @click.command(short_help="Judge a log while it is being written.")
@@ -58,15 +59,16 @@ def watch(
     """
     from trainscope.report.pipeline import analyze_runs
     from trainscope.report.terminal import render_findings, summary
+    from trainscope.report.text import printable
 
     settings = settings_for(config, fail_on, select, ignore)
     color = wants_color(sys.stdout, no_color=no_color)
     seen: list[FindingEntry] = []
-    last: Document | None = None
+    last: Analysis | None = None
     try:
         for run in _growth(path, format_, interval, idle):
-            last = analyze_runs([run], settings).document
-            entry = last.runs[0]
+            last = analyze_runs([run], settings)
+            entry = last.document.runs[0]
             fresh = [f for f in entry.findings if not any(_is_same(f, old) for old in seen)]
             seen += fresh
             if fresh:
@@ -76,9 +78,23 @@ def watch(
         # Ctrl-C is how one ends a watch; what was seen so far still decides.
         write_stdout("\n")
     if last is None:
-        raise NoDataError(f"{path}: no data point was written while watching")
-    write_stdout(f"{summary(last)}\n")
-    return of_verdict(last.verdict.status)
+        raise _why_nothing(path, format_)
+    for failure in last.failures:
+        say(f"error: {printable(failure)}")
+    write_stdout(f"{summary(last.document)}\n")
+    return of_verdict(last.document.verdict.status)
+
+
+def _why_nothing(path: str, format_: str | None) -> TrainscopeError:
+    """Return why a watch saw no run: a follower waits for what an ordinary reading refuses."""
+    from trainscope.readers import read_runs
+
+    if Path(path).exists():
+        try:
+            read_runs(path, format=format_)
+        except TrainscopeError as error:
+            return error
+    return NoDataError(f"{path}: no data point was written while watching")
 
 
 def _growth(path: str, format_: str | None, interval: float, idle: float) -> Iterator[Run]:

@@ -111,12 +111,10 @@ def analyze_runs(runs: Sequence[Run], settings: Settings) -> Analysis:
         If a detector or parameter in `settings` is unknown.
     """
     chosen = configure(settings)
-    errors = [
-        _error_entry(run.source, ReadError(run.source, _not_judgeable(run)), "not_judgeable")
-        for run in runs
-        if not is_judgeable(run)
-    ]
-    return analysis_of([_judged(run, chosen) for run in runs], settings, errors)
+    blind = [ReadError(run.source, _not_judgeable(run)) for run in runs if not is_judgeable(run)]
+    errors = [_error_entry(why.path, why, "not_judgeable") for why in blind]
+    analysis = analysis_of([_judged(run, chosen) for run in runs], settings, errors)
+    return replace(analysis, failures=tuple(str(why) for why in blind))
 
 
 def is_judgeable(run: Run) -> bool:

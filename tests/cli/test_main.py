@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import os
+import pty
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from trainscope import __version__
+from trainscope.cli.exit_codes import ExitCode, of_verdict
+from trainscope.cli.main import COMMANDS, LazyGroup
+from trainscope.cli.main import cli as group
+
+HEAVY = {"numpy", "pyarrow", "pydantic", "rich", "jinja2", "torch", "pandas", "altair"}
+TRAINSCOPE = [sys.executable, "-m", "trainscope"]
+
+
+def test_the_exit_codes_are_those_of_the_contract():
+    assert {c.name: c.value for c in ExitCode} == {
+        "PASS": 0, "GATE_FAILED": 1, "CANNOT_JUDGE": 2, "NO_DATA": 3, "COMMAND_FAILED": 4, "INTERRUPTED": 130,
+    }  # fmt: skip
+    assert [of_verdict(s) for s in ("pass", "fail", "error")] == [0, 1, 2]
+
+
+def test_the_version_is_told(cli):
+    assert cli("--version").out == f"trainscope {__version__}\n"
+
+
+def test_help_lists_every_command_with_its_own_first_line(cli):
+    out = cli("--help").out
+    assert isinstance(group, LazyGroup)
+    for name, line in COMMANDS.items():
+        command = group.get_command(None, name)  # type: ignore[arg-type]
+        assert command is not None
+        assert command.name == name
+        assert command.short_help == line
+        assert f"{name} " in out
+        assert line in out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(cli, command):
+    result = cli(command, "--help")
+    assert result.code == 0
+    assert result.out.startswith(f"Usage: trainscope {command}")
+
+
+def test_without_a_command_the_help_is_shown_and_the_usage_is_wrong(cli):
+    result = cli()
+    assert result.code == 2
+    assert "Commands:" in result.out + result.err
+
+
+@pytest.mark.parametrize("args", [["no-such-command"], ["analyze", "--no-such-option", "x"]])
+def test_wrong_usage_is_exit_code_two(cli, args):
+    result = cli(*args)
+    assert (result.code, result.out) == (2, "")
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_load_nothing_heavy(option):
+    code = f"import sys; sys.argv[1:] = [{option!r}]\nfrom trainscope.cli.main import run\nrun()\n"
+    code += "print(*sorted(m for m in sys.modules if '.' not in m), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not set(done.stderr.split()) & HEAVY
+
+
+@pytest.mark.slow
+def test_help_takes_at_most_three_times_as_long_as_importing_click():
+    def cost(*command: str) -> float:
+        best = float("inf")
+        for _ in range(7):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, *command], stdout=subprocess.DEVNULL, check=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return best
+
+    assert cost("-m", "trainscope", "--help") <= 3 * cost("-c", "import click")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("log", "code"), [("healthy.csv", 0), ("nan.csv", 1)])
+def test_a_reader_that_goes_away_is_no_error_and_the_gate_still_counts(logs: Path, log, code):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [*TRAINSCOPE, "analyze", log], cwd=logs, stdout=write, stderr=subprocess.PIPE, check=False
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
+@pytest.mark.slow
+def test_an_interrupted_analysis_is_exit_code_130(tmp_path: Path):
+    with subprocess.Popen(
+        [*TRAINSCOPE, "analyze", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+    ) as process:
+        # Wait until it reads: by then the interrupt reaches the command, not the interpreter's start.
+        time.sleep(3.0)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b"Traceback" not in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "environment", "colored"),
+    [
+        ([], {}, True),
+        (["--no-color"], {}, False),
+        ([], {"NO_COLOR": "1"}, False),
+        ([], {"TERM": "dumb"}, False),
+    ],
+)
+def test_colours_are_for_terminals_and_can_be_turned_off(logs: Path, options, environment, colored):
+    main, follower = pty.openpty()
+    env = {"TERM": "xterm", "LANG": "C.UTF-8", "PATH": os.environ["PATH"]} | environment
+    process = subprocess.Popen(
+        [*TRAINSCOPE, "analyze", "nan.csv", *options], cwd=logs, stdout=follower, stderr=follower, env=env
+    )
+    os.close(follower)
+    text = b""
+    while True:
+        try:
+            chunk = os.read(main, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        text += chunk
+    os.close(main)
+    assert process.wait(timeout=20) == 1
+    assert (b"\x1b[" in text) is colored
+
+
+@pytest.mark.slow
+def test_an_ascii_only_standard_output_is_no_reason_to_fail(logs: Path):
+    (logs / "日本.csv").write_text((logs / "healthy.csv").read_text())
+    done = subprocess.run(
+        [*TRAINSCOPE, "analyze", "日本.csv", "--output", "markdown"],
+        cwd=logs,
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_complete(cli, shell):
+    script = cli("completion", shell).out
+    assert "_TRAINSCOPE_COMPLETE" in script
+    done = subprocess.run(
+        TRAINSCOPE,
+        env={
+            **os.environ,
+            "_TRAINSCOPE_COMPLETE": f"{shell}_complete",
+            "COMP_WORDS": "trainscope an",
+            "COMP_CWORD": "an" if shell == "fish" else "1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "analyze" in done.stdout
