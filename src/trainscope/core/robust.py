@@ -18,6 +18,7 @@ GRID = 4_096
 """Most windows that a rolling statistic evaluates on one series."""
 
 
+SQRT_6 = 2.449489742783178
 ENOUGH = 65_536
 """Most values that one estimate of the noise needs."""
 
@@ -116,7 +117,7 @@ def difference_sigma(value: FloatArray) -> float:
     """
     if len(value) < 5:
         return mad_sigma(value)
-    return mad_sigma(np.diff(value, 2)) / 6.0**0.5
+    return mad_sigma(np.diff(value, 2)) / SQRT_6
 
 
 def theil_sen(step: FloatArray, value: FloatArray) -> float:

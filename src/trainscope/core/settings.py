@@ -82,9 +82,7 @@ def settings_from(data: object, where: str) -> Settings:
                 f"{where}: unknown key {key!r}{did_you_mean(str(first['loc'][-1]), Settings.model_fields)}"
             ) from None
         got = repr(first["input"])
-        raise ConfigError(
-            f"{where}: {key} = {got[:60]}: {first['msg'][0].lower()}{first['msg'][1:]}"
-        ) from None
+        raise ConfigError(f"{where}: {key} = {got[:60]}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
 
 
 def load_settings(path: Path | None = None, *, start: Path | None = None) -> Settings:

@@ -110,13 +110,16 @@ def configure(settings: Settings) -> tuple[Configured, ...]:
         raw = options.pop("severity", None)
         severity = None if raw is None else parse_severity(raw, f"detectors.{detector.id}.severity")
         params = _with_options(detector, options)
-        if (
-            enabled
-            and detector.id not in settings.ignore
-            and (not settings.select or detector.id in settings.select)
-        ):
+        if enabled and _wanted(detector, params, settings):
             chosen.append(Configured(detector, params, severity))
     return tuple(chosen)
+
+
+def _wanted(detector: Detector[Any], params: object, settings: Settings) -> bool:
+    """Tell whether to run a detector; what the user expects is always checked, and never where nothing is expected."""
+    if isinstance(params, expectation.Params):
+        return bool(params.expect)
+    return detector.id not in settings.ignore and (not settings.select or detector.id in settings.select)
 
 
 def _with_options(detector: Detector[Any], options: dict[str, Any]) -> Any:  # noqa: ANN401 - a Params of its own type
@@ -124,9 +127,7 @@ def _with_options(detector: Detector[Any], options: dict[str, Any]) -> Any:  # n
     for key, value in options.items():
         where = f"detectors.{detector.id}.{key}"
         if key not in defaults:
-            raise ConfigError(
-                f"{where}: no such parameter{did_you_mean(key, [*defaults, 'enabled', 'severity'])}"
-            )
+            raise ConfigError(f"{where}: no such parameter{did_you_mean(key, [*defaults, 'enabled', 'severity'])}")
         default = defaults[key]
         value = tuple(value) if isinstance(value, list) else value
         wrong = isinstance(value, bool) != isinstance(default, bool) or not isinstance(

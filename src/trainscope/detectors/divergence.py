@@ -6,8 +6,8 @@ Algorithm
     The run is cut into about 100 blocks; the median of the last 5 % of them is compared with the best
     block so far. It counts when the rise is 8 standard errors of a block median and either `end_rise` of
     the best level, or half of everything the run had gained. A run that ends inside a jump (see `spikes`)
-    of at least three points, or of three times the level, counts too. Generator and discriminator losses
-    must double, and not before 30 % of the run. A run that was started over is left to step_order.
+    of at least three points, or of three times the level, counts too. The losses of an adversarial
+    run must double, and not before 30 % of the run. A run that was started over is left to step_order.
 Parameters
     end_rise: smallest rise at the end, as a fraction of the best level.
     error_rise: from this rise on it is an error, not a warning.
@@ -30,7 +30,7 @@ from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number, training_losses
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
 from trainscope.detectors.engine.excursions import excursions
-from trainscope.detectors.engine.restarts import NEAR, restart_steps
+from trainscope.detectors.engine.restarts import near_restart
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,9 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
 
 
 def _excused(run: Run, loss: Series, event: Excursion, rise: float) -> bool:
-    if kind(loss.name) is Kind.ADVERSARIAL_LOSS:
+    if any(kind(name) is Kind.ADVERSARIAL_LOSS for name in run.series):
         return rise < 1.0 or event.start < 0.3 * len(loss)
-    finite = loss.finite()
-    start, span = int(finite.step[event.start]), int(finite.step[-1] - finite.step[0])
-    return any(abs(step - start) <= NEAR * span for step in restart_steps(run))
+    return near_restart(run, int(loss.finite().step[event.start]))
 
 
 def _finding(loss: Series, event: Excursion, rise: float, params: Params) -> Finding:

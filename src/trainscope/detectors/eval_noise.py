@@ -4,7 +4,7 @@ What it finds
     Evaluation noise, point to point, of at least `noise` of the level and of the whole improvement.
 Algorithm
     The noise is measured from second differences (robust to a trend) and compared with the median level
-    and with the fall from the first evaluation to the last third.
+    and with the fall from the first third of the evaluations to the last.
 Parameters
     noise: smallest noise, as a fraction of the level.
 False positives
@@ -49,7 +49,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     if loss.value.min() <= 0 or level <= 0:
         return Skipped("needs an evaluation loss above 0")
     noise = difference_sigma(loss.value)
-    gained = float(loss.value[0]) - float(np.median(loss.value[-max(3, len(loss) // 3) :]))
+    third = max(3, len(loss) // 3)
+    gained = float(np.median(loss.value[:third])) - float(np.median(loss.value[-third:]))
     if noise < params.noise * level or noise < 0.3 * gained:
         return []
     start, end = int(loss.step[0]), int(loss.step[-1])

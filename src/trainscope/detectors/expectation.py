@@ -64,6 +64,8 @@ class Params:
     def __post_init__(self) -> None:
         object.__setattr__(self, "expect", tuple(self.expect))
         for line in self.expect:
+            if not isinstance(line, str):
+                raise ConfigError(f"expect: expected a line of text, got {line!r}")
             parse(line)
 
 
@@ -82,9 +84,7 @@ def parse(line: str) -> Expectation:
             "such as 'train/loss at step 200 <= 6.5'"
         )
     step = int(match["step"]) if match["step"] else None
-    return Expectation(
-        line.strip(), match["metric"], step, match["which"] or "", match["op"], float(match["value"])
-    )
+    return Expectation(line.strip(), match["metric"], step, match["which"] or "", match["op"], float(match["value"]))
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:

@@ -35,6 +35,7 @@ from trainscope.core.run import Run, Series
 from trainscope.detectors.base import MOST, Detector, Skipped, by_kind, number
 from trainscope.detectors.engine.events import Excursion, Limits
 from trainscope.detectors.engine.jumps import jumps
+from trainscope.detectors.engine.restarts import near_restart
 
 FloatArray = NDArray[np.float64]
 
@@ -66,7 +67,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         drift = _drift(moved, params)
         findings += pinned + drift
         since = min((f.start_step for f in drift if f.start_step is not None), default=None)
-        findings += _explosions(moved, params, since)
+        bursts = _explosions(moved, params, since)
+        findings += [f for f in bursts if not near_restart(run, f.start_step or 0)]
     return findings
 
 
@@ -125,12 +127,7 @@ def _drift(norm: Series, params: Params) -> list[Finding]:
     level, last = float(blocks[lowest]), float(np.median(blocks[-3:]))
     noise = difference_sigma(blocks)
     rising = np.mean(np.diff(blocks[lowest:]) > -noise) if lowest < len(blocks) - 1 else 0.0
-    if (
-        last - level < np.log(params.drift)
-        or last - level < 8.0 * noise
-        or len(blocks) - lowest < 5
-        or rising < 0.7
-    ):
+    if last - level < np.log(params.drift) or last - level < 8.0 * noise or len(blocks) - lowest < 5 or rising < 0.7:
         return []
     over = np.flatnonzero(blocks[lowest:] > level + 3.0 * max(noise, 0.05))
     start = int(norm.step[min(n - 1, (lowest + int(over[0])) * size)])

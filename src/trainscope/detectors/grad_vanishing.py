@@ -65,7 +65,7 @@ def _vanished(norm: Series, params: Params) -> Finding | None:
         detector="grad_vanishing",
         severity=Severity.ERROR,
         title="Gradient vanishes",
-        message=f"{norm.name} fell from {number(before)} to {number(level)} at step {start} and stays there to step {last}.",
+        message=f"{norm.name} fell from {number(before)} to {number(level)} at step {start} and stays there to {last}.",
         metric=norm.name,
         start_step=start,
         end_step=last,

@@ -65,11 +65,7 @@ def _floor(loss: Series, params: Params) -> Finding | None:
     blocks = block_medians(loss.value, size)
     limit = min(params.floor, params.ratio * first)
     low = (blocks <= limit) & (blocks >= 0.0)
-    if (
-        not low.any()
-        or int(np.argmax(low)) > params.within * len(blocks)
-        or low[int(np.argmax(low)) :].mean() < 0.9
-    ):
+    if not low.any() or int(np.argmax(low)) > params.within * len(blocks) or low[int(np.argmax(low)) :].mean() < 0.9:
         return None
     at = int(np.argmax(loss.value <= limit))
     step, last = int(loss.step[at]), int(loss.step[-1])

@@ -82,8 +82,8 @@ def _started_over(rate: Series, step: int) -> Finding:
         detector="lr_schedule",
         severity=Severity.WARNING,
         title="Learning rate restarts",
-        message=f"{rate.name} is at {number(float(after[0]))} at step {step}, warms up again to {number(peak)}, and the "
-        "loss starts over with it.",
+        message=f"{rate.name} is at {number(float(after[0]))} at step {step}, warms up again to {number(peak)}, "
+        "and the loss starts over with it.",
         metric=rate.name,
         start_step=step,
         end_step=step,
@@ -213,9 +213,7 @@ def _no_warmup(run: Run, rate: Series, params: Params) -> list[Finding]:
     smooth_decay = len(np.unique(value)) > max(8, len(value) // 4)
     starts_high = value[0] >= 0.9 * peak and value[-1] < 0.9 * peak
     early = run.x_axis == "step" and float(step[0]) <= 0.02 * (span + float(step[0]))
-    if loss is None or not (
-        smooth_decay and starts_high and early and params.min_peak <= peak <= params.max_peak
-    ):
+    if loss is None or not (smooth_decay and starts_high and early and params.min_peak <= peak <= params.max_peak):
         return []
     curve = loss.finite().value
     if len(curve) < 20:
@@ -246,6 +244,4 @@ def _no_warmup(run: Run, rate: Series, params: Params) -> list[Finding]:
     ]
 
 
-DETECTOR = Detector(
-    "lr_schedule", "Learning rate schedule", ("learning_rate", "train/loss"), Params(), detect
-)
+DETECTOR = Detector("lr_schedule", "Learning rate schedule", ("learning_rate", "train/loss"), Params(), detect)

@@ -51,9 +51,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         edges = np.flatnonzero(np.diff(np.concatenate(([False], zero, [False])).astype(np.int8)))
         for begin, end in edges.reshape(-1, 2):
             at_end = end == len(finite)
-            needed = (
-                params.points if not at_end or begin == 0 else max(params.points, params.tail * len(finite))
-            )
+            needed = params.points if not at_end or begin == 0 else max(params.points, params.tail * len(finite))
             at_start = begin == 0 and not at_end
             if end - begin >= (max(needed, 0.2 * len(finite)) if at_start else needed):
                 found.append(_finding(finite, int(begin), int(end) - 1))

@@ -46,9 +46,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:  # noqa: ARG001
     bad = sorted((b for b in bad if len(b.at)), key=lambda b: (not b.serious, b.first, not b.is_loss))
     incidents: list[list[_Bad]] = []
     for one in bad:
-        near = next(
-            (group for group in incidents if group[0].serious >= one.serious and group[0].touches(one)), None
-        )
+        near = next((group for group in incidents if group[0].serious >= one.serious and group[0].touches(one)), None)
         if near is None:
             incidents.append([one])
         else:
@@ -89,10 +87,8 @@ def _finding(worst: _Bad, others: list[_Bad]) -> Finding:
     series, bad = worst.series, worst.at
     share = len(bad) / len(series)
     ends_bad = bool(bad[-1] == len(series) - 1)
-    if worst.serious:
-        severity = Severity.ERROR if ends_bad or share > 0.05 else Severity.WARNING
-    else:
-        severity = Severity.INFO
+    lasting = Severity.ERROR if ends_bad or share > 0.05 else Severity.WARNING
+    severity = lasting if worst.serious else Severity.INFO
     value = series.value[bad]
     word = "NaN" if np.isnan(value).all() else "infinite" if np.isinf(value).all() else "NaN or infinite"
     many = f"at {len(bad)} of {len(series)} points, steps {worst.first} to {worst.last}"

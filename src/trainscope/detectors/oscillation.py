@@ -56,11 +56,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             found = _oscillates(finite, params)
             if found is not None:
                 findings.append(found)
-    return (
-        findings
-        if findings or any(len(s) >= 60 for s in losses)
-        else Skipped("needs 60 points of train/loss")
-    )
+    return findings if findings or any(len(s) >= 60 for s in losses) else Skipped("needs 60 points of train/loss")
 
 
 def _swing_of(swing: FloatArray) -> float:

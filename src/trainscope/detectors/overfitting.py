@@ -95,9 +95,7 @@ def _train_rises(run: Run, since: int) -> bool:
     return now > then + 0.05 * abs(then)
 
 
-def _finding(
-    run: Run, loss: Series, best: int, level: float, last: float, sigmas: float, others: int
-) -> Finding:
+def _finding(run: Run, loss: Series, best: int, level: float, last: float, sigmas: float, others: int) -> Finding:
     start, end = int(loss.step[best]), int(loss.step[-1])
     train = run.get("train/loss")
     falls = f" while {train.name} does not" if train is not None else ""

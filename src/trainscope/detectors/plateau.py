@@ -98,14 +98,14 @@ def _never_learned(run: Run, loss: Series, blocks: FloatArray, size: int, params
     gained = start - end
     best = start - float(blocks.min())
     at_once = float(np.median(loss.value[:3])) - end > max(0.1 * scale, 6.0 * noise)
-    learned = at_once or gained > enough + 4.0 * noise / np.sqrt(points) or best > enough + 4.0 * difference_sigma(
-        blocks
-    ) + (4.0 * noise / np.sqrt(points))
+    learned = (
+        at_once
+        or gained > enough + 4.0 * noise / np.sqrt(points)
+        or best > enough + 4.0 * difference_sigma(blocks) + (4.0 * noise / np.sqrt(points))
+    )
     if learned or _eval_falls(run, params.gain) or -gained > 0.12 * scale:
         return None
-    return Flat(
-        0, n - 1, level, max(gained / scale, 0.0), "from the first step to the last", Severity.WARNING
-    )
+    return Flat(0, n - 1, level, max(gained / scale, 0.0), "from the first step to the last", Severity.WARNING)
 
 
 def _eval_falls(run: Run, gain: float) -> bool:
@@ -135,9 +135,7 @@ def _released(run: Run, loss: Series, blocks: FloatArray, size: int, params: Par
         return None
     start, end = best
     stretch = blocks[start:end]
-    if loss.step[min(len(loss) - 1, end * size)] - loss.step[start * size] < 0.25 * (
-        loss.step[-1] - loss.step[0]
-    ):
+    if loss.step[min(len(loss) - 1, end * size)] - loss.step[start * size] < 0.25 * (loss.step[-1] - loss.step[0]):
         return None
     level = float(np.median(stretch))
     slope = theil_sen(np.arange(len(stretch), dtype=np.float64), stretch)
@@ -145,9 +143,7 @@ def _released(run: Run, loss: Series, blocks: FloatArray, size: int, params: Par
     if -slope * len(stretch) > params.gain * abs(level) or fall < params.release:
         return None
     at = min(len(loss) - 1, end * size)
-    if _learning_rate_drops(
-        run, int(loss.step[max(0, at - 2 * size)]), int(loss.step[min(len(loss) - 1, at + size)])
-    ):
+    if _learning_rate_drops(run, int(loss.step[max(0, at - 2 * size)]), int(loss.step[min(len(loss) - 1, at + size)])):
         return None
     abrupt = float(blocks[end]) < level - 0.6 * fall * level
     unsure = run.get("learning_rate") is None and abrupt

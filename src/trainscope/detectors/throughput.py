@@ -109,7 +109,10 @@ def _finding(name: str, series: Series, begin: int, end: int, usual: float, leve
         detector="throughput",
         severity=Severity.WARNING,
         title="Training slowed down",
-        message=f"A step takes {number(ratio)} times as long from step {start} {still}: {name} went from {number(was)} to {number(now)}.",
+        message=(
+            f"A step takes {number(ratio)} times as long from step {start} {still}: {name} went from {number(was)} "
+            f"to {number(now)}."
+        ),
         metric=name if "/" in name else None,
         start_step=start,
         end_step=last,

@@ -56,7 +56,7 @@ def _finding(loss: Series, spans: list[tuple[int, int]], points: int) -> Finding
         detector="zero_loss",
         severity=Severity.ERROR,
         title="Loss is exactly 0",
-        message=f"{loss.name} is exactly 0 at {points} points between steps {start} and {end}; nothing is learned there.",
+        message=f"{loss.name} is exactly 0 at {points} points from step {start} to {end}; nothing is learned there.",
         metric=loss.name,
         start_step=start,
         end_step=end,

@@ -82,7 +82,8 @@ def _recovered(value: FloatArray, event: Excursion, sigma: float, scale: float) 
         rest = forward_median(value[end + 1 :], 15)
         home = np.flatnonzero(rest <= event.level + max(sigma, 0.04 * scale))
         stop = end + 1 + int(home[0]) if len(home) else n - 1
-        return replace(event, shape=Shape.UNRECOVERED, end=stop, after=float(np.median(settling)))
+        after = float(np.median(settling))
+        return replace(event, shape=_lasting(event, after), end=stop, after=after)
     shape = Shape.SPIKE if end - event.start <= max(60, n // 10) else Shape.UNRECOVERED
     return replace(event, shape=shape, after=float(np.median(value[end : end + 5])))
 
@@ -95,8 +96,12 @@ def _open_ended(value: FloatArray, event: Excursion, scale: float) -> Excursion:
     if len(rest) < 3:
         lasting = last - event.start >= 2 or event.top - event.level > 3.0 * scale
         return replace(event, shape=Shape.DIVERGENCE if lasting else Shape.SPIKE)
-    fell_back = event.top - event.level >= 2.0 * (after - event.level)
-    return replace(event, shape=Shape.UNRECOVERED if fell_back else Shape.SHIFT)
+    return replace(event, shape=_lasting(event, after))
+
+
+def _lasting(event: Excursion, after: float) -> Shape:
+    """Tell a spike that left the loss higher from a shift that merely began with a jump."""
+    return Shape.UNRECOVERED if event.top - event.level >= 3.0 * (after - event.level) else Shape.SHIFT
 
 
 def forward_median(value: FloatArray, width: int) -> FloatArray:
@@ -118,7 +123,5 @@ def _joined(events: list[Excursion]) -> list[Excursion]:
         higher = max(last, event, key=lambda e: e.top)
         end = max(last.end, event.end)
         shape = event.shape if event.end >= last.end else last.shape
-        joined[-1] = replace(
-            higher, shape=shape, start=last.start, end=end, level=last.level, after=event.after
-        )
+        joined[-1] = replace(higher, shape=shape, start=last.start, end=end, level=last.level, after=event.after)
     return joined

@@ -26,13 +26,19 @@ def restart_steps(run: Run) -> tuple[int, ...]:
     return _restarts(rate, loss) if rate is not None and loss is not None else ()
 
 
+def near_restart(run: Run, step: int) -> bool:
+    """Tell whether training started over within 2 % of the run of `step`."""
+    span = (run.last_step or 0) - (run.first_step or 0)
+    return any(abs(again - step) <= NEAR * span for again in restart_steps(run))
+
+
 @lru_cache(maxsize=16)
 def _restarts(rate: Series, loss: Series) -> tuple[int, ...]:
     rate, loss = rate.finite(), loss.finite()
     if len(rate) < 30 or len(loss) < 30:
         return ()
     peak = float(rate.value.max())
-    first = float(np.median(loss.value[:3]))
+    first = float(np.max(loss.value[:3]))
     near = NEAR * float(loss.step[-1] - loss.step[0])
     low = rate.value <= LOW * peak
     found: list[int] = []

@@ -49,9 +49,7 @@ def end_rise(value: FloatArray, limits: Limits) -> Excursion | None:
         return None
     peak = start + int(np.argmax(value[start:]))
     after = float(np.median(tail))
-    return Excursion(
-        Shape.DIVERGENCE, start, peak, n - 1, level, float(value[peak]), after, float(rise / sigma)
-    )
+    return Excursion(Shape.DIVERGENCE, start, peak, n - 1, level, float(value[peak]), after, float(rise / sigma))
 
 
 def shifts(value: FloatArray, limits: Limits) -> list[Excursion]:
@@ -76,9 +74,7 @@ def shifts(value: FloatArray, limits: Limits) -> list[Excursion]:
     return found
 
 
-def _confirm_shift(
-    value: FloatArray, onset: int, alarm: int, inflate: float, limits: Limits
-) -> Excursion | None:
+def _confirm_shift(value: FloatArray, onset: int, alarm: int, inflate: float, limits: Limits) -> Excursion | None:
     n = len(value)
     width = max(10, min(50, n // 10))
     before = value[max(0, onset - width) : onset]
@@ -96,6 +92,4 @@ def _confirm_shift(
     back = np.flatnonzero(rest <= level + 0.3 * rise)
     end = alarm + int(back[0]) if len(back) else n - 1
     peak = onset + int(np.argmax(value[onset : end + 1]))
-    return Excursion(
-        Shape.SHIFT, onset, peak, end, level, float(value[peak]), new, float(rise / max(error, 1e-300))
-    )
+    return Excursion(Shape.SHIFT, onset, peak, end, level, float(value[peak]), new, float(rise / max(error, 1e-300)))
