@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainscope.core.run import Note
+from trainscope.readers.arrow_columns import column_of
 from trainscope.readers.csv_layout import Layout
-from trainscope.readers.json_rows import text_column
-from trainscope.readers.table import NULL, Column, Table, from_strings, numeric
+from trainscope.readers.notes import counted
+from trainscope.readers.table import NULL, Table, from_strings
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import pyarrow.csv as pacsv
 
 ARROW_FROM = 1 << 22
 """Bytes. The tolerant parser is done with less before Arrow is imported (0.3 s)."""
+_MOST_ODD = 10_000
 _BAD_COLUMN = re.compile(r"In CSV column #(\d+)")
 
 
@@ -36,7 +38,7 @@ def parse_rows(data: bytes, layout: Layout, *, final: bool = True) -> Table:
     final : bool
         Whether the file ends here, so that a short last row is a cut one.
     """
-    table = _parse_with_arrow(data, layout) if len(data) >= ARROW_FROM else None
+    table = _parse_with_arrow(data, layout, final) if len(data) >= ARROW_FROM else None
     if table is None:
         table = _parse_tolerantly(data, layout, final)
     return _without_headers(table)
@@ -53,13 +55,14 @@ def after_lines(data: bytes, count: int) -> bytes:
     return data[start:]
 
 
-def _parse_with_arrow(data: bytes, layout: Layout) -> Table | None:
+def _parse_with_arrow(data: bytes, layout: Layout, final: bool) -> Table | None:
     import pyarrow as pa
     import pyarrow.csv as pacsv
 
     names = list(layout.names)
     wordy = set(layout.text_columns)
     for _ in range(len(names) + 1):
+        odd = _OddRows(data, final)
         kinds = {n: pa.string() if i in wordy else pa.float64() for i, n in enumerate(names)}
         options = pacsv.ConvertOptions(
             column_types=kinds,
@@ -71,7 +74,7 @@ def _parse_with_arrow(data: bytes, layout: Layout) -> Table | None:
             found = pacsv.read_csv(
                 pa.BufferReader(data),
                 read_options=pacsv.ReadOptions(column_names=names),
-                parse_options=pacsv.ParseOptions(delimiter=layout.delimiter),
+                parse_options=pacsv.ParseOptions(delimiter=layout.delimiter, invalid_row_handler=odd.skip),
                 convert_options=options,
             )
         except pa.ArrowInvalid as error:
@@ -80,18 +83,46 @@ def _parse_with_arrow(data: bytes, layout: Layout) -> Table | None:
                 return None
             wordy.add(int(column[1]))
             continue
-        return Table(found.num_rows, {n: _column(found[n], layout.decimal) for n in names})
+        if odd.beyond or odd.count > 0.05 * found.num_rows:
+            return None
+        columns = {n: column_of(found[n], missing=NULL, decimal=layout.decimal) for n in names}
+        table = Table(found.num_rows, {n: c for n, c in columns.items() if c is not None})
+        table.notes.extend(_row_notes(odd.count, odd.cut))
+        return table
     return None
 
 
-def _column(values: pa.ChunkedArray, decimal: str) -> Column:
-    import pyarrow as pa
+class _OddRows:
+    """Rows of another width, as Arrow's parser meets them; `beyond` where only the tolerant one can tell."""
 
-    if pa.types.is_string(values.type):
-        return text_column(values, state=NULL, decimal=decimal)
-    missing = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
-    filled = values.fill_null(0) if missing is not None else values
-    return numeric(filled.to_numpy(), missing)
+    def __init__(self, data: bytes, final: bool) -> None:
+        end = data.rfind(b"\n") + 1
+        self._last = data[end:].decode("utf-8", "replace").strip() if final else ""
+        self.count = 0
+        self.cut = False
+        self.beyond = False
+
+    def skip(self, row: pacsv.InvalidRow) -> str:
+        """Handle one row."""
+        if self._last and row.text.strip() == self._last and row.actual_columns < row.expected_columns:
+            self.cut = True
+        else:
+            self.count += 1
+            # Quotes may hold a line break, and blanks at the end do no harm.
+            tail = row.text.rstrip().rstrip(",;\t|")
+            self.beyond |= '"' in row.text or tail != row.text.rstrip() or self.count > _MOST_ODD
+        return "error" if self.beyond else "skip"
+
+
+def _row_notes(odd: int, cut: bool) -> list[Note]:
+    notes = []
+    if odd:
+        rows_have = counted(odd, "row has", "rows have")
+        message = f"{rows_have} another number of cells than the header; left out"
+        notes.append(Note("malformed_line", message, odd))
+    if cut:
+        notes.append(Note("truncated", "the last row is cut off and was left out"))
+    return notes
 
 
 @dataclass(slots=True)
@@ -127,17 +158,7 @@ def _parse_tolerantly(data: bytes, layout: Layout, final: bool) -> Table:
         len(rows.kept),
         {n: from_strings(c, decimal=layout.decimal) for n, c in zip(layout.names, columns, strict=True)},
     )
-    if rows.odd:
-        noun = "row has" if rows.odd == 1 else "rows have"
-        table.notes.append(
-            Note(
-                "malformed_line",
-                f"{rows.odd} {noun} another number of cells than the header; left out",
-                rows.odd,
-            )
-        )
-    if rows.cut:
-        table.notes.append(Note("truncated", "the last row is cut off and was left out"))
+    table.notes.extend(_row_notes(rows.odd, rows.cut))
     return table
 
 

@@ -11,11 +11,10 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from trainscope.core.run import Note
+from trainscope.readers.arrow_columns import column_of
 from trainscope.readers.records import RecordTable
-from trainscope.readers.table import ABSENT, Column, Table, from_strings, numeric
+from trainscope.readers.table import Column, Table
 from trainscope.readers.vocabulary import CONTAINERS
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def _parse_with_arrow(data: bytes) -> Table | None:
         return None
     columns: dict[str, Column] = {}
     for name, values in _flat(found):
-        column = _column(values)
+        column = column_of(values)
         if column is None or name in columns:
             return None
         columns[name] = column
@@ -76,39 +75,6 @@ def _flat(table: pa.Table) -> Iterator[tuple[str, pa.ChunkedArray]]:
             yield from _flat(nested)
         else:
             yield name, values
-
-
-def _column(values: pa.ChunkedArray) -> Column | None:
-    """Return an Arrow column as ours, None if only the tolerant parser can."""
-    import pyarrow as pa
-
-    kind = values.type
-    missing = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
-    if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        plain = values.cast(pa.float64()) if not pa.types.is_boolean(kind) else values.cast(pa.int8())
-        filled = plain.fill_null(0) if missing is not None else plain
-        return numeric(filled.to_numpy().astype(np.float64, copy=False), missing, state=ABSENT)
-    if pa.types.is_string(kind):
-        return text_column(values)
-    return None
-
-
-def text_column(values: pa.ChunkedArray, *, state: int = ABSENT, decimal: str = ".") -> Column:
-    """Return an Arrow column of strings as ours; missing values get `state`."""
-    import pyarrow as pa
-
-    coded = values.dictionary_encode().combine_chunks()
-    if isinstance(coded, pa.ChunkedArray):
-        coded = coded.chunk(0)
-    words = coded.dictionary.to_pylist()
-    codes = coded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
-    judged = from_strings([*words, None], decimal=decimal)
-    judged.state[-1] = state
-    text = {}
-    if judged.text:
-        wordy = np.isin(codes, np.fromiter(judged.text, dtype=np.int64))
-        text = {int(row): words[codes[row]] for row in np.flatnonzero(wordy)}
-    return Column(judged.value[codes], judged.state[codes], text)
 
 
 def _parse_tolerantly(data: bytes, first_line: int, final: bool) -> Table:
@@ -201,4 +167,4 @@ def _last_step(table: Table) -> int | None:
     if column is None or not column.has.any():
         return None
     value = column.value[column.has][-1]
-    return int(value) if np.isfinite(value) and abs(value) < 2**62 else None
+    return int(value) if abs(value) < 2**62 else None

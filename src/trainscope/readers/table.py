@@ -76,6 +76,9 @@ def numeric(value: FloatArray, missing: NDArray[np.bool_] | None = None, state: 
 
 def from_strings(values: Sequence[str | None], *, decimal: str = ".") -> Column:
     """Return a column from text cells; None is a cell that the row does not have."""
+    whole = _all_floats(values)
+    if whole is not None:
+        return numeric(whole)
     value = np.full(len(values), np.nan)
     state = np.zeros(len(values), np.uint8)
     text: dict[int, str] = {}
@@ -91,6 +94,15 @@ def from_strings(values: Sequence[str | None], *, decimal: str = ".") -> Column:
         if known[0] == TEXT:
             text[row] = cell
     return Column(value, state, text)
+
+
+def _all_floats(values: Sequence[str | None]) -> FloatArray | None:
+    """Return the values of a column in which every cell is a plain number, at the speed of C."""
+    try:
+        found = np.fromiter(map(float, values), np.float64, count=len(values))  # type: ignore[arg-type]
+        return None if "_" in "".join(values) else found  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
 
 
 def _judge(cell: str, parsed: float | None) -> tuple[int, float]:
