@@ -132,9 +132,7 @@ def test_a_file_is_replaced_whole_and_nothing_else_is_left(cli, logs: Path):
 def test_a_new_file_has_the_mode_of_any_new_file(cli, logs: Path):
     (logs / "reference").touch()
     cli("analyze", "healthy.csv", "--out", "report.txt")
-    assert stat.S_IMODE((logs / "report.txt").stat().st_mode) == stat.S_IMODE(
-        (logs / "reference").stat().st_mode
-    )
+    assert stat.S_IMODE((logs / "report.txt").stat().st_mode) == stat.S_IMODE((logs / "reference").stat().st_mode)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,7 @@ def test_every_detector_is_listed_with_what_it_needs(cli):
 
 def test_the_list_shows_what_the_settings_turn_off_or_cap(cli, tmp_path: Path):
     (tmp_path / "trainscope.toml").write_text(
-        'ignore = ["spikes"]\n'
-        "[detectors.plateau]\nenabled = false\n"
-        '[detectors.non_finite]\nseverity = "info"\n'
+        'ignore = ["spikes"]\n[detectors.plateau]\nenabled = false\n[detectors.non_finite]\nseverity = "info"\n'
     )
     on = {line.split()[0]: line.split()[1] for line in cli("detectors").out.splitlines()}
     assert (on["spikes"], on["plateau"], on["non_finite"], on["divergence"]) == ("no", "no", "info", "yes")

@@ -89,9 +89,7 @@ def test_help_takes_at_most_three_times_as_long_as_importing_click():
 def test_a_reader_that_goes_away_is_no_error_and_the_gate_still_counts(logs: Path, log, code):
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run(
-        [*TRAINSCOPE, "analyze", log], cwd=logs, stdout=write, stderr=subprocess.PIPE, check=False
-    )
+    done = subprocess.run([*TRAINSCOPE, "analyze", log], cwd=logs, stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (code, b"")
 
@@ -107,6 +105,21 @@ def test_an_interrupted_analysis_is_exit_code_130(tmp_path: Path):
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert b"Traceback" not in err
+
+
+@pytest.mark.slow
+def test_a_bug_does_not_read_as_a_failed_gate(logs: Path):
+    code = (
+        "import sys, trainscope.readers as readers\n"
+        "readers.find_logs = lambda paths: 1 / 0\n"
+        "sys.argv = ['trainscope', 'analyze', 'healthy.csv']\n"
+        "from trainscope.cli.main import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=logs, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "ZeroDivisionError" in done.stderr
+    assert "bug in trainscope" in done.stderr
 
 
 @pytest.mark.slow

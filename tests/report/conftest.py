@@ -101,9 +101,7 @@ def analysis(judged: Judged) -> Analysis:
 def several(judged: Judged) -> Analysis:
     """Two runs, one healthy, and a log that could not be read."""
     step = np.arange(50)
-    healthy = Run(
-        "healthy", "runs/b/log.csv", "csv", {"train/loss": Series("train/loss", step, 3.0 - 0.02 * step)}
-    )
+    healthy = Run("healthy", "runs/b/log.csv", "csv", {"train/loss": Series("train/loss", step, 3.0 - 0.02 * step)})
     error = ErrorEntry(source="runs/c/log.csv", line=7, reason="not a number: 'abc'")
     quiet = Judged(healthy, Judgement((), ()), ("non_finite",))
     return fix_version(analysis_of([judged, quiet], Settings(), [error]))
@@ -125,9 +123,7 @@ def named() -> Callable[[str], Analysis]:
             notes=(Note("odd", f"said {name}"), Note("odd", name)),
         )
         findings = tuple(
-            Finding(
-                name, severity, name, f"{name} broke", name, layer, 3, 5, 4, {name: name, "n": 1}, (name,)
-            )
+            Finding(name, severity, name, f"{name} broke", name, layer, 3, 5, 4, {name: name, "n": 1}, (name,))
             for severity, layer in ((Severity.ERROR, None), (Severity.INFO, name))
         )
         one = Judged(run, Judgement(findings, (Skipped(name, name + "2"),)), (name, name + "2"))

@@ -28,9 +28,7 @@ def no_constant(name: str) -> None:
 
 def test_the_published_schema_is_the_one_the_types_make():
     published = (ROOT / "schemas" / "findings-1.schema.json").read_text(encoding="utf-8")
-    assert published == schema_text(), (
-        "run: python -m trainscope.report.schema > schemas/findings-1.schema.json"
-    )
+    assert published == schema_text(), "run: python -m trainscope.report.schema > schemas/findings-1.schema.json"
 
 
 def test_the_schema_is_itself_valid():

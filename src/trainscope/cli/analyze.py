@@ -23,9 +23,7 @@ OUTPUTS = ("terminal", "json", "markdown", "html", "junit")
 @click.command(short_help="Judge the logs of training runs.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @judging_options
-@click.option(
-    "--output", type=click.Choice(OUTPUTS), default="terminal", show_default=True, help="Form of the report."
-)
+@click.option("--output", type=click.Choice(OUTPUTS), default="terminal", show_default=True, help="Form of the report.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

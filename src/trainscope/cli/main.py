@@ -5,9 +5,11 @@ Subcommands are imported when they run, so that ``--help`` starts no numerical l
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from types import TracebackType
 from typing import NoReturn
 
 import click
@@ -51,8 +53,7 @@ class LazyGroup(click.Group):
 @click.command(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 pass, 1 gate failed, 2 cannot judge, 3 no data, 4 training command failed, "
-    "130 interrupted.",
+    epilog="Exit codes: 0 pass, 1 gate failed, 2 cannot judge, 3 no data, 4 training command failed, 130 interrupted.",
 )
 @click.version_option(__version__, "--version", prog_name="trainscope", message="%(prog)s %(version)s")
 def cli() -> None:
@@ -72,9 +73,7 @@ def run(args: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        result = cli.main(
-            args=None if args is None else list(args), prog_name="trainscope", standalone_mode=False
-        )
+        result = cli.main(args=None if args is None else list(args), prog_name="trainscope", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return ExitCode.CANNOT_JUDGE
@@ -98,4 +97,16 @@ def run(args: Sequence[str] | None = None) -> int:
 
 def main() -> NoReturn:
     """Entry point of the ``trainscope`` command."""
+    sys.excepthook = _report_bug
     sys.exit(run())
+
+
+def _report_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Show the traceback of an error nobody foresaw, and end with "cannot judge".
+
+    Python itself would end with 1, which is the code of a failed gate.
+    """
+    sys.__excepthook__(kind, error, trace)
+    click.echo("error: this is a bug in trainscope; please report it with the lines above", err=True)
+    sys.stderr.flush()
+    os._exit(ExitCode.CANNOT_JUDGE)

@@ -46,9 +46,7 @@ class Progress:
         with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("")
             while not self._stop.wait(0.1):
-                bar.update(
-                    task, completed=self._done, total=self._total, description=label(self._what, limit=50)
-                )
+                bar.update(task, completed=self._done, total=self._total, description=label(self._what, limit=50))
 
     def __exit__(
         self,

@@ -25,9 +25,7 @@ def wants_color(stream: TextIO, *, no_color: bool) -> bool:
     return can_draw(stream) and not no_color and not os.environ.get("NO_COLOR")
 
 
-def render_for_terminal(
-    document: Document, runs: Mapping[str, Run], stream: TextIO, *, no_color: bool
-) -> str:
+def render_for_terminal(document: Document, runs: Mapping[str, Run], stream: TextIO, *, no_color: bool) -> str:
     """Return the report as `stream` can show it: drawn and coloured, or plain lines."""
     from trainscope.report.terminal import render
 

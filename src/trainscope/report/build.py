@@ -131,9 +131,7 @@ def _run_entry(identity: str, one: Judged) -> RunEntry:
             "config": {well_formed(k): _scalar(v) for k, v in run.config.items()},
             "notes": [_note(n) for n in run.notes],
             "judged": [d for d in one.detectors if d not in {s.detector for s in one.judgement.skipped}],
-            "skipped": [
-                SkippedEntry(detector=s.detector, reason=well_formed(s.reason)) for s in one.judgement.skipped
-            ],
+            "skipped": [SkippedEntry(detector=s.detector, reason=well_formed(s.reason)) for s in one.judgement.skipped],
             "findings": _findings(one.judgement.findings),
         }
     )
@@ -143,10 +141,9 @@ def _distinct_steps(run: Run) -> int:
     arrays = [s.step for s in run.series.values() if len(s)]
     if not arrays:
         return 0
-    first = arrays[0]
-    if all(a is first or np.array_equal(a, first) for a in arrays):
-        return len(first)
-    return len(np.unique(np.concatenate(arrays)))
+    longest = max(arrays, key=len)
+    extra = [a[longest[np.searchsorted(longest, a).clip(max=len(longest) - 1)] != a] for a in arrays]
+    return len(longest) + len(np.unique(np.concatenate(extra)))
 
 
 def _metric(series: Series) -> Metric:

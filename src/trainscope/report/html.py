@@ -82,9 +82,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    environment.filters.update(
-        figure=figure, label=label, prose=prose, px=_px, where=_where, sentence=_sentence
-    )
+    environment.filters.update(figure=figure, label=label, prose=prose, px=_px, where=_where, sentence=_sentence)
     return environment
 
 

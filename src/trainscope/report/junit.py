@@ -47,9 +47,7 @@ def _suite(root: ET.Element, run: RunEntry, document: Document) -> None:
         found.setdefault(finding.detector, []).append(finding)
     skipped = {s.detector: s.reason for s in run.skipped}
     for detector in dict.fromkeys([*run.judged, *found, *skipped]):
-        case = ET.SubElement(
-            suite, "testcase", classname=legal(f"trainscope.{label(run.name)}"), name=legal(detector)
-        )
+        case = ET.SubElement(suite, "testcase", classname=legal(f"trainscope.{label(run.name)}"), name=legal(detector))
         if detector in skipped:
             ET.SubElement(case, "skipped", message=legal(skipped[detector]))
         quiet: list[FindingEntry] = []
@@ -59,9 +57,7 @@ def _suite(root: ET.Element, run: RunEntry, document: Document) -> None:
             group.append(finding)
         if failing:
             # One failure a case is what the schema allows and every viewer shows.
-            failure = ET.SubElement(
-                case, "failure", type=failing[0].severity, message=legal(failing[0].message)
-            )
+            failure = ET.SubElement(case, "failure", type=failing[0].severity, message=legal(failing[0].message))
             failure.text = legal_lines(failing)
         if quiet:
             ET.SubElement(case, "system-out").text = legal_lines(quiet)

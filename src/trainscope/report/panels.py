@@ -135,9 +135,7 @@ def _about(marks: Sequence[tuple[str | None, Mark]], metric: str) -> list[Mark]:
     return [mark for about, mark in marks if about == metric]
 
 
-def _main(
-    main: Series, overlay: Series | None, marks: Sequence[tuple[str | None, Mark]], entry: RunEntry
-) -> Panel:
+def _main(main: Series, overlay: Series | None, marks: Sequence[tuple[str | None, Mark]], entry: RunEntry) -> Panel:
     shown = [(main, style_of(main.name))]
     if overlay is not None:
         shown.append((overlay, "eval"))

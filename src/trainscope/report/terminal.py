@@ -73,11 +73,7 @@ def summary(document: Document) -> str:
 
 def render_findings(entry: RunEntry, *, color: bool = False, decorated: bool = False) -> str:
     """Return only the findings of one run, as :func:`render` shows them, without sparklines."""
-    rows = [
-        row
-        for finding in entry.findings
-        for row in _finding(finding, entry, None, width=100, decorated=decorated)
-    ]
+    rows = [row for finding in entry.findings for row in _finding(finding, entry, None, width=100, decorated=decorated)]
     return _decorated(rows, 100, color) if decorated else "\n".join(_plain(row) for row in rows) + "\n"
 
 
@@ -145,9 +141,7 @@ def _run(entry: RunEntry, run: Run | None, *, width: int, decorated: bool) -> It
         yield Row("  skipped", _skipped(entry.skipped), "dim", "dim")
 
 
-def _finding(
-    finding: FindingEntry, entry: RunEntry, run: Run | None, *, width: int, decorated: bool
-) -> Iterator[Row]:
+def _finding(finding: FindingEntry, entry: RunEntry, run: Run | None, *, width: int, decorated: bool) -> Iterator[Row]:
     style = STYLES[finding.severity]
     sign = f"{SIGNS[finding.severity]} " if decorated else ""
     known = "" if finding.status is None else f" ({finding.status})"
