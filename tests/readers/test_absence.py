@@ -108,9 +108,7 @@ def test_a_missing_key_is_absent_even_where_a_null_would_be_nan(tmp_path: Path) 
 
 def test_a_closing_row_of_totals_is_not_nan(tmp_path: Path) -> None:
     names = ["train/loss", "validation/loss", "validation/accuracy", "test/loss", "test/accuracy"]
-    rows: list[dict[str, Any]] = [
-        {"step": i * 10} | dict.fromkeys(names, 1.0) | {"score": i} for i in range(20)
-    ]
+    rows: list[dict[str, Any]] = [{"step": i * 10} | dict.fromkeys(names, 1.0) | {"score": i} for i in range(20)]
     rows.append({"step": 195} | dict.fromkeys(names, "") | {"score": 20})
     run = only(write(tmp_path, "a.csv", as_csv(rows)))
     assert kinds(run) == []

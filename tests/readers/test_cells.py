@@ -48,9 +48,7 @@ def test_text_is_no_number(text: str) -> None:
     assert cells.number(text) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("1,5", 1.5), ("1.234,5", 1234.5), ("-0,25e-3", -0.25e-3), ("2", 2.0)]
-)
+@pytest.mark.parametrize(("text", "value"), [("1,5", 1.5), ("1.234,5", 1234.5), ("-0,25e-3", -0.25e-3), ("2", 2.0)])
 def test_a_decimal_comma_is_read_where_the_file_uses_one(text: str, value: float) -> None:
     assert cells.number(text, decimal=",") == value
 

@@ -28,10 +28,7 @@ def test_a_restart_at_epoch_zero_is_no_counter_of_each_epoch(tmp_path: Path) -> 
 def test_evaluations_that_count_epochs_get_the_step_they_were_made_at(tmp_path: Path) -> None:
     rows: list[dict[str, float]] = []
     for epoch in range(1, 6):
-        rows += [
-            {"lr": 0.1, "loss": 1.0, "epoch": epoch, "step": (epoch - 1) * 100 + i}
-            for i in range(10, 101, 10)
-        ]
+        rows += [{"lr": 0.1, "loss": 1.0, "epoch": epoch, "step": (epoch - 1) * 100 + i} for i in range(10, 101, 10)]
         rows.append({"coco/bbox_mAP": 0.1 * epoch, "step": epoch})
     run = only(write(tmp_path, "scalars.json", as_jsonl(rows)))
     assert run.series["coco/bbox_mAP"].step.tolist() == [100, 200, 300, 400, 500]
@@ -39,9 +36,7 @@ def test_evaluations_that_count_epochs_get_the_step_they_were_made_at(tmp_path: 
 
 
 def test_evaluations_with_real_steps_keep_them(tmp_path: Path) -> None:
-    rows = [{"step": i, "loss": 1.0} for i in range(100)] + [
-        {"step": i, "eval_loss": 2.0} for i in range(0, 100, 25)
-    ]
+    rows = [{"step": i, "loss": 1.0} for i in range(100)] + [{"step": i, "eval_loss": 2.0} for i in range(0, 100, 25)]
     run = only(write(tmp_path, "a.jsonl", as_jsonl(rows)))
     assert run.series["eval/loss"].step.tolist() == [0, 25, 50, 75]
 

@@ -13,23 +13,18 @@ from trainscope.readers import read_runs
 from .logs import kinds, only, points, write
 
 HISTORY = "_step,_runtime,_timestamp,train/loss,eval/loss\n" + "".join(
-    f"{i},{i * 0.5},{1.7e9 + i * 0.5},{'' if i % 5 == 4 else 2.0},{3.0 if i % 5 == 4 else ''}\n"
-    for i in range(20)
+    f"{i},{i * 0.5},{1.7e9 + i * 0.5},{'' if i % 5 == 4 else 2.0},{3.0 if i % 5 == 4 else ''}\n" for i in range(20)
 )
 _TWINS = ("", "__MIN", "__MAX")
 
 
 def _chart() -> str:
-    lines = [
-        ["Step", *(f"{name}{twin}" for name in ("run a - train/loss", "b - c - loss") for twin in _TWINS)]
-    ]
+    lines = [["Step", *(f"{name}{twin}" for name in ("run a - train/loss", "b - c - loss") for twin in _TWINS)]]
     lines += [[str(i), *[str(3 - i / 10)] * 3, *["" if i > 4 else "7"] * 3] for i in range(10)]
     return "".join(",".join(f'"{cell}"' for cell in line) + "\n" for line in lines)
 
 
-RUNS = (
-    '"Name","State","Created","Runtime","train/loss"\n"a","finished","2026-05-25T14:08:33.000Z","732","1.5"\n'
-)
+RUNS = '"Name","State","Created","Runtime","train/loss"\n"a","finished","2026-05-25T14:08:33.000Z","732","1.5"\n'
 
 
 def test_a_wandb_history_has_unix_times(tmp_path: Path) -> None:
@@ -42,8 +37,7 @@ def test_a_wandb_history_has_unix_times(tmp_path: Path) -> None:
 
 def test_the_trainers_own_counter_beats_wandbs(tmp_path: Path) -> None:
     lines = [
-        f"{line},{'trainer/global_step' if i == 0 else (i - 1) * 50}"
-        for i, line in enumerate(HISTORY.splitlines())
+        f"{line},{'trainer/global_step' if i == 0 else (i - 1) * 50}" for i, line in enumerate(HISTORY.splitlines())
     ]
     run = only(write(tmp_path, "wandb.csv", "\n".join(lines)))
     assert run.series["train/loss"].step[:2].tolist() == [0, 50]
@@ -51,8 +45,7 @@ def test_the_trainers_own_counter_beats_wandbs(tmp_path: Path) -> None:
 
 def test_a_counter_that_half_of_the_rows_lack_does_not(tmp_path: Path) -> None:
     lines = [
-        f"{line},{'global_step' if i == 0 else i * 50 if i % 2 else ''}"
-        for i, line in enumerate(HISTORY.splitlines())
+        f"{line},{'global_step' if i == 0 else i * 50 if i % 2 else ''}" for i, line in enumerate(HISTORY.splitlines())
     ]
     run = only(write(tmp_path, "wandb.csv", "\n".join(lines)))
     assert run.series["train/loss"].step[:2].tolist() == [0, 1]

@@ -78,9 +78,7 @@ def test_a_cut_last_row_is_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("either_parser")
 def test_rows_of_another_width_are_left_out_and_counted(tmp_path: Path) -> None:
-    text = "step,loss,lr\n" + "".join(
-        "7,1\n" if i == 3 else f"{i},2,0.1{',9,9' * (i == 5)}\n" for i in range(20)
-    )
+    text = "step,loss,lr\n" + "".join("7,1\n" if i == 3 else f"{i},2,0.1{',9,9' * (i == 5)}\n" for i in range(20))
     run = only(write(tmp_path, "a.csv", text))
     assert [(n.kind, n.count) for n in run.notes] == [("malformed_line", 2)]
     assert len(run.series["train/loss"]) == 18
@@ -94,9 +92,7 @@ def test_a_file_without_a_header_is_numbered(tmp_path: Path) -> None:
 
 
 def test_a_json_comment_is_configuration(tmp_path: Path) -> None:
-    text = '#{"t_start": 1652871292.5, "env_id": "Ant-v3"}\nr,l,t\n' + "".join(
-        f"{-i},9,{i}.5\n" for i in range(5)
-    )
+    text = '#{"t_start": 1652871292.5, "env_id": "Ant-v3"}\nr,l,t\n' + "".join(f"{-i},9,{i}.5\n" for i in range(5))
     run = only(write(tmp_path, "0.monitor.csv", text))
     assert run.config["env_id"] == "Ant-v3"
     assert run.x_axis == "row"
@@ -109,9 +105,7 @@ def test_a_header_in_a_comment_is_the_header(tmp_path: Path) -> None:
 
 
 def test_whole_epochs_are_the_axis(tmp_path: Path) -> None:
-    run = only(
-        write(tmp_path, "a.csv", "epoch,loss,val_loss\n" + "".join(f"{i},1.0,2.0\n" for i in range(6)))
-    )
+    run = only(write(tmp_path, "a.csv", "epoch,loss,val_loss\n" + "".join(f"{i},1.0,2.0\n" for i in range(6))))
     assert run.x_axis == "epoch"
     assert run.series["eval/loss"].step.tolist() == [0, 1, 2, 3, 4, 5]
 

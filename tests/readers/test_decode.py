@@ -37,9 +37,7 @@ def test_unpacking_stops_soon_after_its_limit(pack) -> None:
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused_in_one_line() -> None:
-    with pytest.raises(
-        ReadError, match=r"^big\.gz: holds more than 1 MiB of text; cut it into smaller files$"
-    ):
+    with pytest.raises(ReadError, match=r"^big\.gz: holds more than 1 MiB of text; cut it into smaller files$"):
         decode_file(gzip.compress(bytes(3 << 20)), "big.gz", limit=1 << 20)
 
 

@@ -65,3 +65,12 @@ def test_what_matches_nothing_is_no_data(given: str, message: str | None) -> Non
 def test_no_paths_are_no_data() -> None:
     with pytest.raises(NoDataError):
         find_logs([])
+
+
+def test_prose_in_a_folder_is_skipped_but_a_broken_log_is_not(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    write(tmp_path, "notes.txt", "The run went well, I think.\n")
+    write(tmp_path, "hyperparameters.json", '{"lr": 0.1}')
+    write(tmp_path, "keras.log", as_csv(rows))
+    write(tmp_path, "empty.csv", "")
+    write(tmp_path, "history.json", '{"loss": [1.0, 0.5]}')
+    assert [Path(found).name for found in find_logs([str(tmp_path)])] == ["empty.csv", "history.json", "keras.log"]

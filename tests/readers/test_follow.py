@@ -16,9 +16,7 @@ def _values(run) -> dict[str, list[float]]:
     return {name: series.value.tolist() for name, series in run.series.items()}
 
 
-@pytest.mark.parametrize(
-    ("name", "form"), [("a.jsonl", as_jsonl), ("a.csv", as_csv), ("metrics.csv", as_csv)]
-)
+@pytest.mark.parametrize(("name", "form"), [("a.jsonl", as_jsonl), ("a.csv", as_csv), ("metrics.csv", as_csv)])
 def test_growing_piece_by_piece_ends_as_reading_it_whole(
     name: str, form: Any, rows: list[dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -54,9 +52,7 @@ def test_only_new_bytes_are_parsed(rows: list[dict[str, Any]], tmp_path: Path, m
     follower.poll()
     parsed: list[int] = []
     real = json_rows._parse_tolerantly
-    monkeypatch.setattr(
-        json_rows, "_parse_tolerantly", lambda data, *a: (parsed.append(len(data)), real(data, *a))[1]
-    )
+    monkeypatch.setattr(json_rows, "_parse_tolerantly", lambda data, *a: (parsed.append(len(data)), real(data, *a))[1])
     line = '{"step": 999, "loss": 0.5}\n'
     with path.open("a") as file:
         file.write(line)

@@ -90,9 +90,7 @@ def test_arbitrary_records_never_raise_anything_else(records: list[dict[str, Any
     _read(text.encode(), {"lines": "jsonl", "array": "json", "state": "hf_trainer"}[form])
 
 
-_CELLS = st.sampled_from(
-    ["1", "2", "0.5", "-3e4", "nan", "inf", "", " ", "x", '"a,b"', "1,5", "3/9", "#", "é", "step"]
-)
+_CELLS = st.sampled_from(["1", "2", "0.5", "-3e4", "nan", "inf", "", " ", "x", '"a,b"', "1,5", "3/9", "#", "é", "step"])
 
 
 @FUZZ
@@ -103,8 +101,6 @@ def test_arbitrary_tables_never_raise_anything_else(
 ) -> None:
     monkeypatch.setattr(csv_rows, "ARROW_FROM", arrow_from)
     monkeypatch.setattr(json_rows, "ARROW_FROM", arrow_from)
-    data = (
-        "step,loss,lr\n".replace(",", delimiter) + "\n".join(delimiter.join(row) for row in rows)
-    ).encode()
+    data = ("step,loss,lr\n".replace(",", delimiter) + "\n".join(delimiter.join(row) for row in rows)).encode()
     for name in (None, "csv", "wandb", "lightning", "wandb_chart"):
         _read(data, name)

@@ -14,9 +14,7 @@ from .logs import as_state, kinds, only, write
 SUMMARY = {"step": 200, "epoch": 3.0, "train_runtime": 91.5, "train_loss": 3.125, "total_flos": 1e17}
 
 
-def test_the_average_of_the_closing_row_never_becomes_a_point(
-    rows: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_the_average_of_the_closing_row_never_becomes_a_point(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     run = only(write(tmp_path, "trainer_state.json", as_state([*rows, SUMMARY])))
     assert all(3.125 not in s.value for s in run.series.values())
     assert "train_runtime" not in run.series
@@ -38,17 +36,13 @@ def test_of_a_folder_the_most_advanced_state_is_read_once(rows: list[dict[str, A
     assert run.last_step == rows[22]["step"]
 
 
-def test_the_folders_own_state_is_read_if_it_is_as_advanced(
-    rows: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_the_folders_own_state_is_read_if_it_is_as_advanced(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     write(tmp_path, "checkpoint-200/trainer_state.json", as_state(rows))
     write(tmp_path, "trainer_state.json", as_state([*rows, SUMMARY]))
     assert kinds(only(tmp_path)) == ["summary_row"]
 
 
-def test_training_arguments_beside_the_state_are_configuration(
-    rows: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_training_arguments_beside_the_state_are_configuration(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     write(tmp_path, "args.json", json.dumps({"learning_rate": 1e-4, "bf16": True, "nested": {"a": 1}}))
     run = only(write(tmp_path, "trainer_state.json", as_state(rows)))
     assert run.config["learning_rate"] == 1e-4

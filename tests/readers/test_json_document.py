@@ -12,9 +12,7 @@ from .logs import kinds, only, points, write
 
 
 def test_keras_history_is_read_by_row(tmp_path: Path) -> None:
-    run = only(
-        write(tmp_path, "history.json", json.dumps({"loss": [3.0, 2.0, 1.0], "val_loss": [3.5, 2.5, 2.0]}))
-    )
+    run = only(write(tmp_path, "history.json", json.dumps({"loss": [3.0, 2.0, 1.0], "val_loss": [3.5, 2.5, 2.0]})))
     assert points(run, "train/loss") == [(0, 3.0), (1, 2.0), (2, 1.0)]
     assert run.x_axis == "row"
     assert run.name == tmp_path.name

@@ -14,9 +14,7 @@ from .logs import as_jsonl, kinds, only, points, write
 
 
 def test_a_cut_last_line_is_left_out_with_a_note_that_says_where(tmp_path: Path) -> None:
-    run = only(
-        write(tmp_path, "a.jsonl", '{"step": 1, "loss": 2}\n{"step": 2, "loss": 1.5}\n{"step": 3, "lo')
-    )
+    run = only(write(tmp_path, "a.jsonl", '{"step": 1, "loss": 2}\n{"step": 2, "loss": 1.5}\n{"step": 3, "lo'))
     (note,) = run.notes
     assert (note.kind, note.start_step) == ("truncated", 2)
     assert "line (3)" in note.message
@@ -42,8 +40,7 @@ def test_nan_in_any_spelling_json_writers_use_is_nan(token: str, tmp_path: Path)
 
 def test_infinity_tokens_and_strings_are_infinite(tmp_path: Path) -> None:
     text = "".join(
-        f'{{"step": {i}, "loss": {token}}}\n'
-        for i, token in enumerate(["Infinity", "-Infinity", '"inf"', "1e999"])
+        f'{{"step": {i}, "loss": {token}}}\n' for i, token in enumerate(["Infinity", "-Infinity", '"inf"', "1e999"])
     )
     assert only(write(tmp_path, "a.jsonl", text)).series["train/loss"].value.tolist() == [
         np.inf,
@@ -75,17 +72,13 @@ def test_an_evaluation_without_a_step_gets_that_of_the_row_before(tmp_path: Path
 
 
 def test_nested_metrics_get_dotted_names(tmp_path: Path) -> None:
-    rows = [
-        {"step": i, "train": {"loss": 2.0, "norms": {"wte": 0.5}}, "eval": {"loss": 3.0}} for i in range(3)
-    ]
+    rows = [{"step": i, "train": {"loss": 2.0, "norms": {"wte": 0.5}}, "eval": {"loss": 3.0}} for i in range(3)]
     run = only(write(tmp_path, "a.jsonl", as_jsonl(rows)))
     assert sorted(run.series) == ["eval/loss", "train.norms.wte", "train/loss"]
 
 
 def test_a_mean_with_its_count_and_deviation_keeps_the_name(tmp_path: Path) -> None:
-    rows = [
-        {"Loss/G/loss": {"num": 64, "mean": 1.0 + i, "std": 0.1}, "timestamp": 1.7e9 + i} for i in range(3)
-    ]
+    rows = [{"Loss/G/loss": {"num": 64, "mean": 1.0 + i, "std": 0.1}, "timestamp": 1.7e9 + i} for i in range(3)]
     run = only(write(tmp_path, "stats.jsonl", as_jsonl(rows)))
     assert list(run.series) == ["Loss/G/loss"]
     assert run.series["Loss/G/loss"].time.tolist() == [1.7e9, 1.7e9 + 1, 1.7e9 + 2]
@@ -93,9 +86,7 @@ def test_a_mean_with_its_count_and_deviation_keeps_the_name(tmp_path: Path) -> N
 
 
 def test_steps_written_as_a_share_of_a_total_are_steps(tmp_path: Path) -> None:
-    rows = [
-        {"loss": 1.0, "global_step/max_steps": f"{i}/100", "elapsed_time": f"{i}m 3s"} for i in range(1, 5)
-    ]
+    rows = [{"loss": 1.0, "global_step/max_steps": f"{i}/100", "elapsed_time": f"{i}m 3s"} for i in range(1, 5)]
     run = only(write(tmp_path, "logging.jsonl", as_jsonl(rows)))
     assert run.series["train/loss"].step.tolist() == [1, 2, 3, 4]
     assert run.series["train/loss"].time.tolist() == [63.0, 123.0, 183.0, 243.0]
@@ -139,9 +130,7 @@ def test_constant_text_is_configuration_and_varying_text_is_noted(tmp_path: Path
     rows = [{"step": i, "loss": 1.0, "model": "gpt2", "sample": f"text {i}"} for i in range(4)]
     run = only(write(tmp_path, "a.jsonl", as_jsonl(rows)))
     assert dict(run.config) == {"model": "gpt2"}
-    assert [(n.kind, n.message) for n in run.notes] == [
-        ("text_column", "1 column holds no numbers: 'sample'")
-    ]
+    assert [(n.kind, n.message) for n in run.notes] == [("text_column", "1 column holds no numbers: 'sample'")]
 
 
 def test_text_among_numbers_is_noted_and_escaped(tmp_path: Path) -> None:
@@ -162,9 +151,7 @@ def test_text_among_numbers_is_noted_and_escaped(tmp_path: Path) -> None:
         ("[0.1, 0.2]", ReadError, "no reader recognises"),
     ],
 )
-def test_what_is_no_log_is_refused_in_one_line(
-    content: str, error: type, message: str, tmp_path: Path
-) -> None:
+def test_what_is_no_log_is_refused_in_one_line(content: str, error: type, message: str, tmp_path: Path) -> None:
     path = write(tmp_path, "a.jsonl", content)
     with pytest.raises(error) as caught:
         read_runs(path)
@@ -192,7 +179,5 @@ def test_blocks_do_not_change_what_the_tolerant_parser_reads(monkeypatch) -> Non
 
 
 def test_deeply_nested_json_is_a_malformed_line(tmp_path: Path) -> None:
-    text = (
-        '{"step": 1, "loss": 1}\n' * 3 + '{"a":' * 100_000 + "\n" + json.dumps({"step": 2, "loss": 1}) + "\n"
-    )
+    text = '{"step": 1, "loss": 1}\n' * 3 + '{"a":' * 100_000 + "\n" + json.dumps({"step": 2, "loss": 1}) + "\n"
     assert kinds(only(write(tmp_path, "a.jsonl", text)))[0] == "malformed_line"

@@ -102,9 +102,7 @@ def test_a_launch_aborted_at_once_is_no_run_of_its_own(tmp_path: Path) -> None:
 
 
 def test_the_last_launch_is_kept_however_short(tmp_path: Path) -> None:
-    runs = read_runs(
-        write(tmp_path, "a.jsonl", as_jsonl(_rows(*range(0, 3000, 10)) + _rows(0, 10, start=500)))
-    )
+    runs = read_runs(write(tmp_path, "a.jsonl", as_jsonl(_rows(*range(0, 3000, 10)) + _rows(0, 10, start=500))))
     assert [len(run.series["train/loss"]) for run in runs] == [300, 2]
 
 

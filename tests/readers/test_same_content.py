@@ -97,9 +97,7 @@ def test_nothing_but_the_encoding_is_worth_a_note(name: str, rows: Rows, tmp_pat
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
-def test_the_fast_parser_and_the_tolerant_one_agree(
-    suffix: str, rows: Rows, tmp_path: Path, monkeypatch
-) -> None:
+def test_the_fast_parser_and_the_tolerant_one_agree(suffix: str, rows: Rows, tmp_path: Path, monkeypatch) -> None:
     from trainscope.readers import csv_rows, json_rows
 
     rows[3]["note"] = "warm\u00fc"
@@ -113,9 +111,7 @@ def test_the_fast_parser_and_the_tolerant_one_agree(
     assert [n.kind for n in fast.notes] == [n.kind for n in slow.notes]
 
 
-def test_the_fast_parser_reads_what_the_json_and_csv_modules_read(
-    rows: Rows, tmp_path: Path, monkeypatch
-) -> None:
+def test_the_fast_parser_reads_what_the_json_and_csv_modules_read(rows: Rows, tmp_path: Path, monkeypatch) -> None:
     import csv
     import io
     import json

@@ -17,9 +17,7 @@ pytest.importorskip("tbparse", reason="the tensorboard extra is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
-def _events(
-    folder: Path, values: dict[str, dict[int, float]], *, new_style: bool = False, suffix: str = ""
-) -> Path:
+def _events(folder: Path, values: dict[str, dict[int, float]], *, new_style: bool = False, suffix: str = "") -> Path:
     """Write an event file with TensorBoard's own writer."""
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata

@@ -1,95 +1,10 @@
 """One module a format: what a training run wrote, to :class:`~trainscope.core.run.Run`.
 
-``READERS`` is the whole registry. Adding a reader: one module, one line here.
+Adding a reader: one module, one line in :mod:`trainscope.readers.registry`.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
-from trainscope.core.errors import ConfigError, NoDataError, NoReaderError, did_you_mean
-from trainscope.core.run import Run
-from trainscope.readers import (
-    csv_log,
-    hf_trainer,
-    json_document,
-    jsonl,
-    lightning,
-    tensorboard,
-    wandb,
-    wandb_chart,
-)
 from trainscope.readers.base import Reader
 from trainscope.readers.find import find_logs
-from trainscope.readers.source import Head, Source, open_source
-
-READERS: tuple[Reader, ...] = (
-    hf_trainer,
-    jsonl,
-    json_document,
-    wandb,
-    wandb_chart,
-    lightning,
-    csv_log,
-    tensorboard,
-)
+from trainscope.readers.registry import READERS, read_runs, reader_for
 
 __all__ = ["READERS", "Reader", "find_logs", "read_runs", "reader_for"]
-
-
-def read_runs(path: str | Path, *, format: str | None = None) -> list[Run]:
-    """Return the runs in a log.
-
-    Parameters
-    ----------
-    path : str or Path
-        A file, the folder of a run, or ``-`` for standard input.
-    format : str, optional
-        `NAME` of the reader to use; found by the content if not given.
-
-    Raises
-    ------
-    ReadError
-        If the log cannot be opened or understood; `NoReaderError` if no reader recognises it.
-    NoDataError
-        If there is nothing in it to judge.
-    ConfigError
-        If no reader is called `format`.
-    """
-    source = open_source(path)
-    return reader_for(source, format).read_runs(source)
-
-
-def reader_for(source: Source, name: str | None = None) -> Reader:
-    """Return the reader called `name`, or the one that recognises the source.
-
-    Raises
-    ------
-    ConfigError
-        If no reader is called `name`.
-    ReadError
-        If the source cannot be opened, or no reader recognises it.
-    NoDataError
-        If it is empty.
-    """
-    if name is not None:
-        for reader in READERS:
-            if name == reader.NAME:
-                return reader
-        raise ConfigError(f"no log format is called {name!r}{did_you_mean(name, [r.NAME for r in READERS])}")
-    head = source.head
-    for reader in READERS:
-        if reader.sniff(head):
-            return reader
-    if head.folder is None and not head.text.strip() and not head.raw.strip():
-        raise NoDataError(f"{source.given}: the file is empty")
-    raise NoReaderError(source.given, _unknown(head))
-
-
-def _unknown(head: Head) -> str:
-    tried = ", ".join(reader.NAME for reader in READERS)
-    if head.folder is not None:
-        return "a folder without trainer_state.json, checkpoints or event files; name the log in it"
-    if not head.text:
-        return f"a binary file that is no event file (tried {tried})"
-    return f"no reader recognises the content (tried {tried}); --format picks one by hand"

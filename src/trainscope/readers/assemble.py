@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
@@ -18,17 +17,15 @@ from trainscope.core.metrics import canonical_names
 from trainscope.core.run import FloatArray, IntArray, Note, Run, Series
 from trainscope.readers import clock, roles, splitting
 from trainscope.readers.absence import Mask, restore_nan
-from trainscope.readers.axis import Axis, choose_axis, main_column
+from trainscope.readers.axis import Axis, choose_axis
 from trainscope.readers.counters import mend_counter
+from trainscope.readers.launches import Launch, launches_of
 from trainscope.readers.long_form import widen
 from trainscope.readers.notes import counted, quoted, shown
-from trainscope.readers.ordering import Late, Seam, find_seams, superseded
+from trainscope.readers.ordering import superseded
 from trainscope.readers.source import Source
 from trainscope.readers.table import TEXT, Table
 from trainscope.readers.vocabulary import is_clockwork
-
-_TINY_ROWS = 20
-_TINY_SHARE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +69,9 @@ def runs_of_part(table: Table, source: Source, shape: Shape, name: str) -> list[
     table.notes.extend(axis.notes)
     rows = np.flatnonzero(axis.usable)
     if not len(rows):
-        raise NoDataError(
-            f"{source.given}: no row has a usable step in the column {shown(axis.column or '')}"
-        )
+        raise NoDataError(f"{source.given}: no row has a usable step in the column {shown(axis.column or '')}")
     table, step = table.take(rows) if len(rows) < table.rows else table, axis.step[rows]
-    pieces = _launches(table, step, axis)
+    pieces = launches_of(table, step, axis)
     runs = []
     for number, piece in enumerate(pieces, 1):
         run = _run(piece, axis, source, shape.format, name if len(pieces) == 1 else f"{name}#{number}")
@@ -85,69 +80,7 @@ def runs_of_part(table: Table, source: Source, shape: Shape, name: str) -> list[
     return runs
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """The rows of one launch, in file order."""
-
-    table: Table
-    step: IntArray
-    seams: list[Seam]
-    late: Late | None
-
-
-def _launches(table: Table, step: IntArray, axis: Axis) -> list[_Piece]:
-    """Cut the table where the run was started anew."""
-    main = main_column(table, {axis.column or ""})
-    if axis.kind == "row" or main is None:
-        return [_Piece(table, step, [], None)]
-    rows = np.flatnonzero(main.has)
-    seams, late = find_seams(step[rows])
-    seams = [_at_row(seam, rows, step) for seam in seams]
-    starts = [0, *(seam.row for seam in seams if seam.kind == "restart"), table.rows]
-    if len(starts) == 2:
-        return [_Piece(table, step, seams, late)]
-    bounds = list(pairwise(starts))
-    sizes = [int(np.searchsorted(rows, b) - np.searchsorted(rows, a)) for a, b in bounds]
-    tiny = min(_TINY_ROWS, _TINY_SHARE * max(sizes))
-    kept = [i for i, size in enumerate(sizes) if i == len(sizes) - 1 or size >= max(3.0, tiny)]
-    lost = sum(b - a for i, (a, b) in enumerate(bounds) if i not in kept)
-    pieces = []
-    for number, i in enumerate(kept, 1):
-        a, b = bounds[i]
-        part = table.take(np.arange(a, b))
-        part.notes.append(_restart_note(number, len(kept), len(bounds), lost, step[a:b]))
-        inside = [_moved(s, a) for s in seams if a < s.row < b and s.kind == "rewind"]
-        pieces.append(_Piece(part, step[a:b], inside, late if number == 1 else None))
-    return pieces
-
-
-def _at_row(seam: Seam, rows: IntArray, step: IntArray) -> Seam:
-    """Move a seam from the main metric's points to the table's rows, before what was logged just ahead."""
-    row, previous = int(rows[seam.row]), int(rows[seam.row - 1])
-    while row - 1 > previous and step[row - 1] <= seam.start_step:
-        row -= 1
-    return Seam(seam.kind, row, seam.start_step, seam.end_step, seam.count)
-
-
-def _moved(seam: Seam, by: int) -> Seam:
-    return Seam(seam.kind, seam.row - by, seam.start_step, seam.end_step, seam.count)
-
-
-def _restart_note(number: int, kept: int, launches: int, lost: int, step: IntArray) -> Note:
-    first = int(step[0])
-    if kept == 1:
-        said = (
-            f"{counted(launches - 1, 'aborted launch', 'aborted launches')} ({lost} rows) before it left out"
-        )
-        return Note("restart", f"the log starts anew at step {first}; {said}", launches - 1, first, first)
-    tail = f"; {counted(launches - kept, 'aborted launch', 'aborted launches')} left out" if lost else ""
-    message = (
-        f"the file holds {kept} runs one after the other; this is run {number}, from step {first} on{tail}"
-    )
-    return Note("restart", message, launches - 1, first, first)
-
-
-def _run(piece: _Piece, axis: Axis, source: Source, fmt: str, name: str) -> Run:
+def _run(piece: Launch, axis: Axis, source: Source, fmt: str, name: str) -> Run:
     table, step = piece.table, piece.step
     metrics = [n for n in table.columns if n != axis.column]
     time, used = clock.time_of(table, metrics)
@@ -209,12 +142,11 @@ def _series(
     return Series(name, steps, value[at], times), repeated
 
 
-def _order_notes(piece: _Piece) -> list[Note]:
+def _order_notes(piece: Launch) -> list[Note]:
     notes = [
         Note(
             "rewind",
-            f"steps {seam.start_step} to {seam.end_step} were logged again after a resume; "
-            "the later values were kept",
+            f"steps {seam.start_step} to {seam.end_step} were logged again after a resume; the later values were kept",
             seam.count,
             seam.start_step,
             seam.end_step,
@@ -223,9 +155,7 @@ def _order_notes(piece: _Piece) -> list[Note]:
     ]
     if piece.late is not None:
         late = piece.late
-        message = (
-            f"{counted(late.count, 'row stands', 'rows stand')} after a later step; the rows were sorted"
-        )
+        message = f"{counted(late.count, 'row stands', 'rows stand')} after a later step; the rows were sorted"
         notes.append(Note("out_of_order", message, late.count, late.start_step, late.end_step))
     return notes
 
@@ -235,9 +165,7 @@ def _repeat_notes(repeats: list[IntArray], axis: Axis) -> list[Note]:
     if worst is None or not len(worst):
         return []
     word = "epoch" if axis.kind == "epoch" else "step"
-    message = (
-        f"{counted(len(worst), f'value repeats a {word}', f'values repeat a {word}')}; the last one was kept"
-    )
+    message = f"{counted(len(worst), f'value repeats a {word}', f'values repeat a {word}')}; the last one was kept"
     return [Note("duplicate_step", message, len(worst), int(worst.min()), int(worst.max()))]
 
 
@@ -247,7 +175,5 @@ def _bad_cells(table: Table, name: str, step: IntArray) -> list[Note]:
     if not len(rows):
         return []
     said = quoted([column.text[int(row)] for row in rows[:3]], len(rows))
-    message = (
-        f"{counted(len(rows), 'cell', 'cells')} of {shown(name)} hold no number ({said}) and were left out"
-    )
+    message = f"{counted(len(rows), 'cell', 'cells')} of {shown(name)} hold no number ({said}) and were left out"
     return [Note("bad_cell", message, len(rows), int(step[rows].min()), int(step[rows].max()))]

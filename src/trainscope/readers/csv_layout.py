@@ -42,9 +42,7 @@ class Layout:
 def split(line: str, delimiter: str) -> list[str]:
     """Return the cells of one line, without padding."""
     try:
-        return [
-            cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
-        ]
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])]
     except csv.Error:
         return []
 
@@ -147,9 +145,7 @@ def _decimal(delimiter: str, rows: Sequence[Sequence[str]]) -> str:
     return "," if commas > points else "."
 
 
-def _read_comments(
-    comments: Sequence[str], delimiter: str, width: int
-) -> tuple[dict[str, Scalar], list[str] | None]:
+def _read_comments(comments: Sequence[str], delimiter: str, width: int) -> tuple[dict[str, Scalar], list[str] | None]:
     """Return what ``#{json}`` comments hold, and the header if the last comment is one."""
     config: dict[str, Scalar] = {}
     for comment in comments:
@@ -203,6 +199,4 @@ def _distinct(names: Sequence[str]) -> tuple[tuple[str, ...], Note | None]:
     if not twice:
         return tuple(out), None
     shown = ", ".join(repr(name[:40]) for name in twice[:3])
-    return tuple(out), Note(
-        "renamed", f"column names stand twice in the header and were numbered: {shown}", len(twice)
-    )
+    return tuple(out), Note("renamed", f"column names stand twice in the header and were numbered: {shown}", len(twice))

@@ -6,12 +6,16 @@ import glob
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from trainscope.core.errors import NoDataError
+from trainscope.core.errors import NoDataError, NoReaderError, TrainscopeError
 from trainscope.readers import hf_trainer, tensorboard
-from trainscope.readers.source import STDIN
+from trainscope.readers.registry import reader_for
+from trainscope.readers.source import STDIN, Source
 
 _PACKED = (".gz", ".bz2", ".xz")
-_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".log", ".txt", ".out")
+_LOGS = (".jsonl", ".ndjson", ".csv", ".tsv")
+"""Always logs: one that turns out to be empty or broken must not pass unseen."""
+_PERHAPS = (".json", ".log", ".txt", ".out")
+"""Logs where a reader recognises the content."""
 _NEVER = frozenset(
     {
         "config.json",
@@ -110,11 +114,22 @@ def _in_folder(folder: Path) -> Iterator[str]:
             continue
         if entry.is_dir() and not entry.is_symlink() and entry.name not in _SKIPPED_FOLDERS:
             yield from _in_folder(entry)
-        elif entry.is_file() and _may_be_log(entry.name.lower()):
+        elif entry.is_file() and _is_log(entry):
             yield str(entry)
 
 
-def _may_be_log(name: str) -> bool:
+def _is_log(file: Path) -> bool:
+    name = file.name.lower()
     for suffix in _PACKED:
         name = name.removesuffix(suffix)
-    return name.endswith(_SUFFIXES) and name not in _NEVER
+    if name.endswith(_LOGS):
+        return True
+    if not name.endswith(_PERHAPS) or name in _NEVER:
+        return False
+    try:
+        reader_for(Source(str(file)))
+    except NoReaderError:
+        return False
+    except TrainscopeError:
+        return name.endswith(".json")  # an empty or unreadable one: reading it says what is wrong
+    return True

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from trainscope.core.errors import NoDataError, NoReaderError, ReadError
 from trainscope.core.run import Run
-from trainscope.readers import csv_log, jsonl, lightning, reader_for, wandb
+from trainscope.readers import csv_log, jsonl, lightning, wandb
 from trainscope.readers.base import LineReader, Reader
 from trainscope.readers.csv_layout import Layout, find_layout
 from trainscope.readers.csv_rows import after_lines, parse_rows
 from trainscope.readers.decode import HEAD_BYTES, decode, decompress
 from trainscope.readers.json_rows import parse_lines
+from trainscope.readers.registry import reader_for
 from trainscope.readers.source import Source
 from trainscope.readers.table import Table, concatenate
 

@@ -94,9 +94,7 @@ def read_runs(source: Source) -> list[Run]:
     table = records.table()
     table.notes += [*decoded.notes, *notes]
     table.config.update(_arguments(folder))
-    table.config.update(
-        {key: state_[key] for key in _CONFIG_KEYS if isinstance(state_.get(key), (int, float))}
-    )
+    table.config.update({key: state_[key] for key in _CONFIG_KEYS if isinstance(state_.get(key), (int, float))})
     return runs_of(table, source, Shape(NAME, splits=False))
 
 

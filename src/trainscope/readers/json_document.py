@@ -81,9 +81,7 @@ def _of_records(found: list[Any], notes: list[Note]) -> Table:
     table.notes.extend(notes)
     other = len(found) - len(records)
     if other:
-        said = (
-            f"{counted(other, 'element is no object and was', 'elements are no objects and were')} left out"
-        )
+        said = f"{counted(other, 'element is no object and was', 'elements are no objects and were')} left out"
         table.notes.append(Note("malformed_line", said, other))
     return table
 

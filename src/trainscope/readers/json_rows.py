@@ -49,9 +49,7 @@ def _parse_with_arrow(data: bytes) -> Table | None:
     import pyarrow.json as pajson
 
     try:
-        found = pajson.read_json(
-            pa.BufferReader(data), read_options=pajson.ReadOptions(block_size=4 * _BLOCK_BYTES)
-        )
+        found = pajson.read_json(pa.BufferReader(data), read_options=pajson.ReadOptions(block_size=4 * _BLOCK_BYTES))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
     columns: dict[str, Column] = {}
@@ -107,9 +105,7 @@ def _parse_tolerantly(data: bytes, first_line: int, final: bool) -> Table:
     if final and bad and bad[-1] == last and not data.endswith(b"\n"):
         bad.pop()
         step = _last_step(table)
-        table.notes.append(
-            Note("truncated", f"the last line ({last}) is cut off and was left out", 1, step, step)
-        )
+        table.notes.append(Note("truncated", f"the last line ({last}) is cut off and was left out", 1, step, step))
     if bad:
         table.notes.append(_lines_note(bad, "not valid JSON"))
     if lists:
@@ -157,9 +153,7 @@ def _lines_note(lines: Sequence[int], what: str) -> Note:
     shown = ", ".join(map(str, lines[:3])) + (", ..." if len(lines) > 3 else "")
     noun = "line is" if len(lines) == 1 else "lines are"
     verb = "was" if len(lines) == 1 else "were"
-    return Note(
-        "malformed_line", f"{len(lines)} {noun} {what} and {verb} left out (line {shown})", len(lines)
-    )
+    return Note("malformed_line", f"{len(lines)} {noun} {what} and {verb} left out (line {shown})", len(lines))
 
 
 def _last_step(table: Table) -> int | None:

@@ -55,9 +55,7 @@ def _parsed(line: str) -> object:
 def _is_point(found: dict[str, object]) -> bool:
     """Tell a log of one line from any other JSON object: it has a step, an epoch or a loss."""
     return any(
-        plain_name(key) in STEP_NAMES
-        or tokens(key)[-1:] == ("epoch",)
-        or canonical(key) in ("train/loss", "eval/loss")
+        plain_name(key) in STEP_NAMES or tokens(key)[-1:] == ("epoch",) or canonical(key) in ("train/loss", "eval/loss")
         for key, value in found.items()
         if not isinstance(value, (list, dict))
     )

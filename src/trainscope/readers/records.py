@@ -38,9 +38,7 @@ class RecordTable:
                 self._column(prefix + key, values, at, depth)
 
     def _column(self, name: str, values: tuple[Any, ...], rows: IntArray, depth: int) -> None:
-        nested = (
-            [i for i, v in enumerate(values) if type(v) is dict] if dict in set(map(type, values)) else []
-        )
+        nested = [i for i, v in enumerate(values) if type(v) is dict] if dict in set(map(type, values)) else []
         if nested and depth < _MAX_DEPTH:
             self._add([values[i] for i in nested], rows[nested], _inner_prefix(name), depth + 1)
             flat = sorted(set(range(len(values))) - set(nested))

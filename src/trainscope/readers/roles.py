@@ -54,9 +54,7 @@ def fold_statistics(table: Table) -> Table:
     renamed = {f"{base}.mean": base for base in folded if base not in table.columns}
     out = table.without(gone)
     out.columns = {renamed.get(name, name): column for name, column in out.columns.items()}
-    message = (
-        f"of {counted(len(folded), 'metric', 'metrics')} the mean was kept, count and deviation left out"
-    )
+    message = f"of {counted(len(folded), 'metric', 'metrics')} the mean was kept, count and deviation left out"
     out.notes.append(Note("folded_statistics", message, len(folded)))
     return out
 

@@ -11,9 +11,7 @@ from trainscope.core.errors import ReadError
 from trainscope.readers.decode import HEAD_BYTES, Decoded, decode, decode_file, decompress
 
 STDIN = "-"
-_GENERIC = frozenset(
-    {"metrics", "trainer_state", "results", "progress", "history", "log", "events", "scalars"}
-)
+_GENERIC = frozenset({"metrics", "trainer_state", "results", "progress", "history", "log", "events", "scalars"})
 _PACKED = frozenset({".gz", ".bz2", ".xz"})
 
 

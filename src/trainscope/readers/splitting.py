@@ -41,12 +41,7 @@ def _renamed_by(table: Table, by: str, phase: NDArray[np.object_], present: set[
         marked = any(word in PHASES for word in tokens(name))
         if name == by:
             continue
-        if (
-            plain_name(name) in STEP_NAMES
-            or tokens(name)[-1:] == ("epoch",)
-            or marked
-            or not sides - {"train"}
-        ):
+        if plain_name(name) in STEP_NAMES or tokens(name)[-1:] == ("epoch",) or marked or not sides - {"train"}:
             out.columns[name] = column
             continue
         for side in sorted(s for s in sides if s):
@@ -71,12 +66,12 @@ def split_runs(table: Table) -> list[tuple[str | None, Table]]:
         if groups is None:
             continue
         rest = table.without([name])
-        text = next(iter(groups)) if groups else ""
         parts: list[tuple[str | None, Table]] = []
         for label, rows in groups.items():
             part = rest.take(rows)
             part.config[name] = label
-            parts.append((label if column.text and text else f"{name}={label}", part))
+            # A bare number says nothing: "seed=3" does. Rows without a label keep the file's name.
+            parts.append((label if column.text and label else f"{name}={label}" if label else None, part))
         return parts
     return [(None, table)]
 
@@ -86,9 +81,7 @@ def _groups(column: Column, rows: int) -> dict[str, IntArray] | None:
     if column.text:
         labels = [column.text.get(row, "") for row in range(rows)]
         if column.has.any():
-            labels = [
-                what or (f"{column.value[i]:g}" if column.has[i] else "") for i, what in enumerate(labels)
-            ]
+            labels = [what or (f"{column.value[i]:g}" if column.has[i] else "") for i, what in enumerate(labels)]
     elif column.has.all() and (column.value == np.floor(column.value)).all():
         labels = [f"{value:g}" for value in column.value.tolist()]
     else:
@@ -96,6 +89,6 @@ def _groups(column: Column, rows: int) -> dict[str, IntArray] | None:
     groups: dict[str, list[int]] = {}
     for row, label in enumerate(labels):
         groups.setdefault(label, []).append(row)
-    if not 2 <= len(groups) <= min(_MOST_RUNS, rows // 2) or "" in groups:
+    if not 2 <= len(groups) <= min(_MOST_RUNS, rows // 2) or len(groups.get("", ())) > rows // 2:
         return None
     return {label: np.array(members) for label, members in groups.items()}

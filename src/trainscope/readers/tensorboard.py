@@ -134,9 +134,7 @@ def _scalar_tensors(tensors: pd.DataFrame) -> pd.DataFrame:
     """Return the tensor events of one number each: TensorFlow 2 writes scalars so."""
     if not len(tensors):
         return tensors
-    single = tensors["value"].map(
-        lambda value: np.ndim(value) == 0 and np.asarray(value).dtype.kind in "fiub"
-    )
+    single = tensors["value"].map(lambda value: np.ndim(value) == 0 and np.asarray(value).dtype.kind in "fiub")
     return tensors[single]
 
 

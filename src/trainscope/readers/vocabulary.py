@@ -168,6 +168,4 @@ def plain_name(raw: str) -> str:
 def is_clockwork(name: str) -> bool:
     """Tell whether a column only counts or measures time, and so stands on rows of every kind."""
     plain = plain_name(name)
-    return (
-        kind(name) is Kind.PROGRESS or plain in STEP_NAMES or plain in STAMP_NAMES or plain in ELAPSED_NAMES
-    )
+    return kind(name) is Kind.PROGRESS or plain in STEP_NAMES or plain in STAMP_NAMES or plain in ELAPSED_NAMES

@@ -53,11 +53,6 @@ def _step_column(table: Table) -> str | None:
             continue
         value = table.columns[name].value
         given = value[np.isfinite(value)]
-        if (
-            len(given) >= 0.9 * table.rows
-            and len(given) > 1
-            and given[-1] > given[0]
-            and (np.diff(given) >= 0).all()
-        ):
+        if len(given) >= 0.9 * table.rows and len(given) > 1 and given[-1] > given[0] and (np.diff(given) >= 0).all():
             return name
     return "_step" if "_step" in table.columns else None
