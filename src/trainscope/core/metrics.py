@@ -303,7 +303,7 @@ def canonical(raw: str) -> str | None:
 def _rank(raw: str) -> tuple[int, int, str]:
     """Order claims on one canonical name: plain before averaged, validation before test, short first."""
     words = tokens(raw)
-    penalty = 2 * any(w in _TEST for w in words) + any(w in _AVERAGED for w in words)
+    penalty = 2 * any(w in _TEST for w in words) + any(w in _AVERAGED or w in _WHOLE for w in words)
     return (penalty, len(words), raw)
 
 
