@@ -1,0 +1,57 @@
+# Every target sets up what it needs. `make demo` is the place to start.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+LOGS := examples/logs
+SHOWN := $(LOGS)/healthy.jsonl $(LOGS)/loss_spike.trainer_state.json $(LOGS)/overfitting.csv
+
+.PHONY: setup demo test test-fast check bench site format clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: setup
+	@mkdir -p out
+	@echo "--- a real training, made now: a small network on scikit-learn's digits"
+	$(BIN)/python examples/generate_logs.py --only healthy_digits --out out/logs
+	$(BIN)/trainscope analyze out/logs --fail-on never
+	@echo "--- logs that real trainings wrote earlier: one healthy, one with a loss spike, one overfitting"
+	$(BIN)/trainscope analyze $(SHOWN) --fail-on never
+	@echo "--- every example in one HTML report"
+	$(BIN)/trainscope analyze $(LOGS) --fail-on never --output html --out out/report.html
+	@echo "Open out/report.html in a browser. To judge your own log: $(BIN)/trainscope analyze PATH"
+
+test: setup
+	$(BIN)/python -m pytest -n 2
+
+test-fast: setup
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python scripts/build_docs.py --check
+
+bench: setup
+	$(BIN)/python bench/speed.py
+	$(BIN)/python bench/planted.py --replicas 40
+	$(BIN)/python bench/false_alarms.py --replicas 40
+
+site: setup
+	@mkdir -p out/site
+	$(BIN)/trainscope analyze $(LOGS) --fail-on never --output html --out out/site/index.html
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/python scripts/build_docs.py
+
+clean:
+	rm -rf $(VENV) out
