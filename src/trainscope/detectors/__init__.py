@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from trainscope.core.errors import ConfigError, did_you_mean
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
@@ -139,11 +141,16 @@ def _with_options(detector: Detector[Any], options: dict[str, Any]) -> Any:  # n
 
 
 def judge(run: Run, chosen: tuple[Configured, ...]) -> Judgement:
-    """Run the chosen detectors on one run."""
+    """Run the chosen detectors on one run.
+
+    Values near the limit of floats may overflow in a measure; the infinity that follows is below or above every
+    threshold, and needs no warning of its own.
+    """
     findings: list[Finding] = []
     skipped: list[Skipped] = []
     for one in chosen:
-        result = one.detector.detect(run, one.params)
+        with np.errstate(all="ignore"):
+            result = one.detector.detect(run, one.params)
         if isinstance(result, Skipped):
             skipped.append(replace(result, detector=one.detector.id))
         else:

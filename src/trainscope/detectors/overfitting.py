@@ -74,10 +74,12 @@ def _turn(value: FloatArray, params: Params) -> tuple[int, float, float, float] 
         return None
     noise = max(difference_sigma(value[max(0, best - n // 2) :]), 1e-4 * abs(level))
     rise = last - level
+    if rise < params.rise * abs(level) or rise <= 0:
+        return None
     enough = min(0.3 * rise, max(params.rise * abs(level), 3.0 * noise))
     late = after[len(after) // 2 :]
     sigmas = rise / (noise * np.sqrt(2.0 / 3.0))
-    if rise < params.rise * abs(level) or sigmas < params.sigmas or np.mean(late > level + enough) < 0.8:
+    if sigmas < params.sigmas or np.mean(late > level + enough) < 0.8:
         return None
     return best, level, last, float(sigmas)
 

@@ -36,7 +36,7 @@ def end_rise(value: FloatArray, limits: Limits) -> Excursion | None:
     level = float(np.median(near))
     tail = blocks[-max(2, len(blocks) // 20) :]
     rise = float(np.median(tail)) - level
-    sigma = max(difference_sigma(blocks), 1e-4 * abs(level))
+    sigma = max(difference_sigma(blocks), 1e-4 * abs(level), float(np.finfo(np.float64).tiny))
     drop = max(0.0, float(blocks[0]) - level)
     scale = max(abs(level), 0.5 * abs(float(np.median(blocks))))
     large = rise >= limits.end_rise * scale or (drop > 0 and rise >= 0.5 * drop and rise >= 0.03 * scale)
