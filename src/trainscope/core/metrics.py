@@ -208,6 +208,7 @@ _EXACT: Mapping[tuple[str, ...], str] = {
     ("grad", "norm"): "train/grad_norm",
     ("gradient", "norm"): "train/grad_norm",
     ("gnorm",): "train/grad_norm",
+    ("gn",): "train/grad_norm",
     ("gradnorm",): "train/grad_norm",
     ("total", "grad", "norm"): "train/grad_norm",
     ("global", "grad", "norm"): "train/grad_norm",
@@ -276,7 +277,7 @@ def canonical(raw: str) -> str | None:
     words = tokens(raw)
     side, rest = _side(words)
     if not rest:
-        return None
+        return {"eval": "eval/loss", "train": "train/loss"}.get(side or "") if len(words) == 1 else None
     if side not in ("eval", "test"):
         bare = _optimizer_words(words)
         while bare and bare[-1].isdigit():
@@ -303,7 +304,8 @@ def canonical(raw: str) -> str | None:
 def _rank(raw: str) -> tuple[int, int, str]:
     """Order claims on one canonical name: plain before averaged, validation before test, short first."""
     words = tokens(raw)
-    penalty = 2 * any(w in _TEST for w in words) + any(w in _AVERAGED or w in _WHOLE for w in words)
+    bare = len(words) == 1 and words[0] in _TRAIN | _EVAL
+    penalty = 3 * bare + 2 * any(w in _TEST for w in words) + any(w in _AVERAGED or w in _WHOLE for w in words)
     return (penalty, len(words), raw)
 
 

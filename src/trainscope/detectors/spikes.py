@@ -63,6 +63,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
 def _finding(loss: Series, event: Excursion, total: int) -> Finding:
     start, peak, end = (int(loss.step[i]) for i in (event.start, event.peak, event.end))
     lasted = "came back at once" if end == start else f"was back by step {end}"
+    batches = f"batches of steps {start} to {peak}" if peak > start else f"batch of step {peak}"
     many = f" It is one of {total} spikes in this run." if total > 1 else ""
     return Finding(
         detector="spikes",
@@ -78,7 +79,7 @@ def _finding(loss: Series, event: Excursion, total: int) -> Finding:
         peak_step=peak,
         evidence={"value": event.top, "baseline": event.level, "score": event.score, "spikes": total},
         fixes=(
-            f"Look at the batches of steps {start} to {peak}; rewind at least 100 steps and skip them.",
+            f"Look at the {batches}; rewind at least 100 steps and skip what is bad.",
             "Clip the gradient norm, or clip it lower.",
             "If spikes recur, lower the learning rate or Adam's beta2 (0.95).",
         ),
