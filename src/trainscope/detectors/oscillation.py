@@ -5,8 +5,9 @@ What it finds
     two thirds of the run, while the level itself does not fall (or 2.5 times that
     while it does).
 Algorithm
-    The loss minus its running level, on an even grid, is Fourier transformed; the strongest line is
-    tested with Fisher's g statistic and its amplitude compared with the level.
+    The loss minus its running level, on an even grid, is whitened by its lag-1 autocorrelation and
+    Fourier transformed; the strongest line is tested with Fisher's g statistic, and its amplitude before whitening
+    compared with the level.
 Parameters
     amplitude: smallest amplitude (half of top to bottom), as a fraction of the level.
     p_value: largest probability of such a line in white noise.
@@ -27,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.core.finding import Finding, Severity
-from trainscope.core.robust import block_medians
+from trainscope.core.robust import block_medians, lag1
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number, training_losses
 
@@ -80,13 +81,15 @@ def _oscillates(loss: Series, params: Params) -> Finding | None:
     swing = np.clip(value, *np.percentile(value, [0.5, 99.5]))
     swing = swing - np.polyval(np.polyfit(at, swing, 1), at)
     power = np.abs(np.fft.rfft(swing)[1:]) ** 2
-    top = int(np.argmax(power))
-    if top < 5 or power.sum() == 0:
+    phi = lag1(swing)
+    white = np.abs(np.fft.rfft(swing[1:] - phi * swing[:-1], n)[1:]) ** 2
+    top = int(np.argmax(white))
+    if top < 5 or power.sum() == 0 or white.sum() == 0:
         return None
     if min(_swing_of(half) for half in (swing[: n // 2], swing[n // 2 :])) < 0.5 * _swing_of(swing):
         return None
     near = power[max(0, top - 2) : top + 3].sum()
-    g = power[top] / power.sum()
+    g = white[top] / white.sum()
     p_value = min(1.0, len(power) * (1.0 - g) ** (len(power) - 1))
     amplitude = float(np.sqrt(4.0 * near) / n) / level
     if p_value > params.p_value or amplitude < params.amplitude * (2.5 if falling else 1.0):

@@ -9,6 +9,7 @@ Algorithm
     `gain` of the level and the best block is within the noise of the first.
 Parameters
     gain: largest gain that still counts as none, as a fraction of the level.
+    most: the gain must be below this with 3 standard errors to spare, or nothing is said.
     release: smallest fall after a stuck stretch, as a fraction of the level.
     steps: shortest run judged.
 False positives
@@ -27,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.core.finding import Finding, Severity
-from trainscope.core.robust import block_medians, difference_sigma, theil_sen
+from trainscope.core.robust import block_medians, difference_sigma, mad_sigma, theil_sen
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number, training_losses
 
@@ -41,6 +42,8 @@ class Params:
 
     gain: float = 0.015
     """As a fraction of the level: a run that gains less than 1.5 % from start to end learned nothing."""
+    most: float = 0.06
+    """As a fraction of the level: nothing is said unless the gain is surely (3 standard errors) below this."""
     release: float = 0.15
     """As a fraction of the level."""
     steps: int = 150
@@ -103,7 +106,9 @@ def _never_learned(run: Run, loss: Series, blocks: FloatArray, size: int, params
         or gained > enough + 4.0 * noise / np.sqrt(points)
         or best > enough + 4.0 * difference_sigma(blocks) + (4.0 * noise / np.sqrt(points))
     )
-    if learned or _eval_falls(run, params.gain) or -gained > 0.12 * scale:
+    error = 1.25 * noise * np.sqrt(1.0 / points + 4.0 / n)
+    unsure = gained + 3.0 * error > params.most * scale
+    if learned or unsure or _eval_falls(run, params.gain) or -gained > 0.12 * scale:
         return None
     return Flat(0, n - 1, level, max(gained / scale, 0.0), "from the first step to the last", Severity.WARNING)
 
@@ -139,8 +144,9 @@ def _released(run: Run, loss: Series, blocks: FloatArray, size: int, params: Par
         return None
     level = float(np.median(stretch))
     slope = theil_sen(np.arange(len(stretch), dtype=np.float64), stretch)
+    spread = max(noise, mad_sigma(stretch))
     fall = (level - float(np.median(blocks[-max(2, n // 20) :]))) / max(abs(level), 1e-300)
-    if -slope * len(stretch) > params.gain * abs(level) or fall < params.release:
+    if -slope * len(stretch) > params.gain * abs(level) or fall < params.release or fall * abs(level) < 6.0 * spread:
         return None
     at = min(len(loss) - 1, end * size)
     if _learning_rate_drops(run, int(loss.step[max(0, at - 2 * size)]), int(loss.step[min(len(loss) - 1, at + size)])):
