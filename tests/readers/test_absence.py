@@ -78,7 +78,20 @@ def test_a_null_evaluation_key_on_every_training_row_is_absent(tmp_path: Path) -
     rows = [row | {"eval_loss": None} for row in _train()]
     run = only(write(tmp_path, "a.jsonl", as_jsonl(rows)))
     assert "eval/loss" not in run.series
-    assert kinds(run) == []
+    assert kinds(run) == ["empty_column"]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_a_loss_that_is_null_from_the_first_row_on_is_nan(form: str, tmp_path: Path) -> None:
+    rows = [row | {"loss": None if form == "jsonl" else ""} for row in _train()]
+    path = write(tmp_path, f"a.{form}", as_jsonl(rows) if form == "jsonl" else as_csv(rows))
+    assert _nan_steps(path, "train/loss") == list(range(40))
+    assert kinds(only(path)) == ["null_value"]
+
+
+def test_an_empty_loss_beside_a_full_one_is_only_noted(tmp_path: Path) -> None:
+    rows = [row | {"train_loss_epoch": ""} for row in _train()]
+    assert kinds(only(write(tmp_path, "a.csv", as_csv(rows)))) == ["empty_column"]
 
 
 def test_rows_of_training_and_validation_that_alternate_have_no_nan(tmp_path: Path) -> None:
@@ -121,3 +134,12 @@ def test_nan_tokens_need_no_note(tmp_path: Path) -> None:
     run = only(write(tmp_path, "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows)))
     assert kinds(run) == []
     assert _nan_steps(write(tmp_path, "a.jsonl", as_jsonl(rows)), "train/loss") == [5]
+
+
+def test_rows_with_a_step_alone_are_nan_of_the_usual_metrics_only(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = _train()
+    rows[1]["eval_loss"] = 2.0
+    rows += [{"step": i} for i in range(40, 44)]
+    path = write(tmp_path, "a.csv", as_csv(rows))
+    assert _nan_steps(path, "train/loss") == [40, 41, 42, 43]
+    assert _nan_steps(path, "eval/loss") == []

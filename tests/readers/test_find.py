@@ -22,15 +22,17 @@ def tree(rows: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyP
     write(tmp_path, "runs/hf/checkpoint-10/trainer_state.json", as_state(rows[:4]))
     write(tmp_path, "runs/hf/checkpoint-20/trainer_state.json", as_state(rows))
     write(tmp_path, "runs/tb/events.out.tfevents.1.host", b"")
+    write(tmp_path, "runs/tb/hparams/events.out.tfevents.2.host", b"")
+    write(tmp_path, "runs/tb_keras/train/events.out.tfevents.3.host", b"")
+    write(tmp_path, "runs/tb_keras/validation/events.out.tfevents.4.host", b"")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.mark.usefixtures("tree")
 def test_a_folder_gives_its_logs_in_order_and_each_run_once() -> None:
-    assert find_logs(["runs"]) == [
-        str(Path("runs", *parts)) for parts in (("a", "log.jsonl.gz"), ("b", "metrics.csv"), ("hf",), ("tb",))
-    ]
+    names = ("a/log.jsonl.gz", "b/metrics.csv", "hf", "tb", "tb_keras")
+    assert find_logs(["runs"]) == [str(Path("runs", name)) for name in names]
 
 
 @pytest.mark.usefixtures("tree")

@@ -114,3 +114,14 @@ def test_a_file_of_another_kind_is_refused_once_it_has_lines(tmp_path: Path) -> 
     path.write_text("starting\nloading data\nbuilding model\nstill here\n")
     with pytest.raises(NoReaderError):
         follower.poll()
+
+
+def test_a_folder_is_read_again_only_when_something_in_it_changes(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    write(tmp_path, "checkpoint-10/trainer_state.json", as_state(rows[:10]))
+    follower = Follower(tmp_path)
+    assert follower.poll() is not None
+    assert follower.poll() is None
+    write(tmp_path, "checkpoint-20/trainer_state.json", as_state(rows[:20]))
+    run = follower.poll()
+    assert run is not None
+    assert run.last_step == rows[19]["step"]

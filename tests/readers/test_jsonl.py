@@ -117,6 +117,12 @@ def test_a_phase_column_tells_training_from_validation_rows(tmp_path: Path) -> N
     assert kinds(run) == ["split_by_phase"]
 
 
+def test_a_constant_seed_is_configuration(tmp_path: Path) -> None:
+    run = only(write(tmp_path, "a.jsonl", as_jsonl([{"step": i, "seed": 7, "loss": 1.0} for i in range(4)])))
+    assert dict(run.config) == {"seed": 7}
+    assert list(run.series) == ["train/loss"]
+
+
 @pytest.mark.parametrize(("column", "values"), [("run", ["a", "b"]), ("seed", [1, 2]), ("Name", ["x", "y"])])
 def test_a_run_column_tells_runs_apart(column: str, values: list[object], tmp_path: Path) -> None:
     rows = [{"step": i, column: value, "loss": float(i)} for i in range(5) for value in values]

@@ -9,17 +9,19 @@ Algorithm
     in ten rows of c have d. Clocks and counters are no company, they are on every row. A row with a step
     and nothing else counts as company of the metrics on at least three in four of all rows. A last row
     on which most of the company is missing too is a closing row of totals (AlgoPerf).
+    The one training loss of a log that is blank on every row is NaN too: nobody logs a loss to leave it out.
 Misses
-    A metric that is NaN from its first row on, and one logged alone on every other row.
+    Any other metric that is NaN from its first row on, and one logged alone on every other row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trainscope.core.metrics import canonical
 from trainscope.core.run import IntArray, Note
 from trainscope.readers.notes import counted, shown
 from trainscope.readers.table import NULL, NUMBER, Column, Table
@@ -48,6 +50,7 @@ def restore_nan(table: Table, step: IntArray, metrics: Iterable[str]) -> Table:
     names = [name for name in metrics if not is_clockwork(name)]
     having = {name: table.columns[name].has for name in names}
     bare = ~np.logical_or.reduce(list(having.values())) if having else np.zeros(table.rows, bool)
+    never = _objective_that_never_was(having)
     out = Table(table.rows, dict(table.columns), list(table.notes), dict(table.config))
     for name in names:
         column = table.columns[name]
@@ -55,11 +58,19 @@ def restore_nan(table: Table, step: IntArray, metrics: Iterable[str]) -> Table:
         if not blank.any():
             continue
         company = _company(having[name], having.values())
-        stands = blank & _in_company(having[name], company, bare, alone=len(names) == 1)
+        stands = blank & (name == never or _in_company(having[name], company, bare, alone=len(names) == 1))
         if stands.any() and not _is_closing_row(stands, company):
             out.columns[name] = _as_nan(column, stands)
             out.notes.append(_note(name, step[stands]))
     return out
+
+
+def _objective_that_never_was(having: Mapping[str, Mask]) -> str | None:
+    """Return the training loss if the log has one column for it, and no number in that column."""
+    losses = [name for name in having if canonical(name) == "train/loss"]
+    if len(losses) != 1 or having[losses[0]].any():
+        return None
+    return losses[0]
 
 
 def _company(has: Mask, others: Iterable[Mask]) -> list[Mask]:
@@ -83,11 +94,10 @@ def _in_company(has: Mask, company: list[Mask], bare: Mask, *, alone: bool) -> M
     rows = np.flatnonzero(has)
     if not len(rows):
         return bare if alone else np.zeros(len(has), bool)
-    first, last = int(rows[0]), int(rows[-1]) + 1
     marked = np.logical_or.reduce(company) & ~has if company else np.zeros(len(has), bool)
-    if len(rows) >= _KEEPS_COMPANY * (last - first):
+    if len(rows) >= _KEEPS_COMPANY * np.count_nonzero(~bare):
         marked |= bare
-    marked[:first] = False
+    marked[: rows[0]] = False
     return marked | bare if alone else marked
 
 
@@ -108,7 +118,7 @@ def _note(name: str, step: IntArray) -> Note:
     count = len(step)
     return Note(
         "null_value",
-        f"{counted(count, 'blank value', 'blank values')} of {shown(name)} on rows that have its companions "
+        f"{counted(count, 'blank value', 'blank values')} of {shown(name)} "
         f"{'was' if count == 1 else 'were'} read as NaN",
         count,
         int(step.min()),

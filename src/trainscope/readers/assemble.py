@@ -24,7 +24,7 @@ from trainscope.readers.long_form import widen
 from trainscope.readers.notes import counted, quoted, shown
 from trainscope.readers.ordering import superseded
 from trainscope.readers.source import Source
-from trainscope.readers.table import TEXT, Table
+from trainscope.readers.table import NULL, TEXT, Table
 from trainscope.readers.vocabulary import is_clockwork
 
 
@@ -89,6 +89,7 @@ def _run(piece: Launch, axis: Axis, source: Source, fmt: str, name: str) -> Run:
     notes = [*table.notes, *_order_notes(piece)]
     keep = ~superseded(step, piece.seams)
     counts = {n: int(table.columns[n].has.sum()) for n in metrics}
+    notes += _empty_columns([n for n in metrics if not counts[n] and (table.columns[n].state == NULL).any()])
     metrics = [n for n in metrics if counts[n]]
     names = canonical_names(metrics, counts)
     series: dict[str, Series] = {}
@@ -167,6 +168,14 @@ def _repeat_notes(repeats: list[IntArray], axis: Axis) -> list[Note]:
     word = "epoch" if axis.kind == "epoch" else "step"
     message = f"{counted(len(worst), f'value repeats a {word}', f'values repeat a {word}')}; the last one was kept"
     return [Note("duplicate_step", message, len(worst), int(worst.min()), int(worst.max()))]
+
+
+def _empty_columns(names: list[str]) -> list[Note]:
+    names = [name for name in names if not name.startswith("column_")]  # a delimiter at the end of each line
+    if not names:
+        return []
+    message = f"{counted(len(names), 'column has', 'columns have')} no value on any row: {quoted(names)}"
+    return [Note("empty_column", message, len(names))]
 
 
 def _bad_cells(table: Table, name: str, step: IntArray) -> list[Note]:

@@ -99,7 +99,8 @@ def _matches(given: str) -> Iterator[str]:
         yield given  # opening it says what is wrong with it
 
 
-def _in_folder(folder: Path) -> Iterator[str]:
+def _in_folder(folder: Path, *, within_run: bool = False) -> Iterator[str]:
+    """Walk a folder; inside a TensorBoard run its event files are not another one."""
     if hf_trainer.state_in(folder) is not None:
         yield str(folder)
         return
@@ -107,13 +108,14 @@ def _in_folder(folder: Path) -> Iterator[str]:
         entries = sorted(folder.iterdir())
     except OSError:
         return
-    if any(tensorboard.MARK in entry.name for entry in entries):
+    if not within_run and tensorboard.is_run_folder(folder):
         yield str(folder)
+        within_run = True
     for entry in entries:
         if entry.name.startswith("."):
             continue
         if entry.is_dir() and not entry.is_symlink() and entry.name not in _SKIPPED_FOLDERS:
-            yield from _in_folder(entry)
+            yield from _in_folder(entry, within_run=within_run)
         elif entry.is_file() and _is_log(entry):
             yield str(entry)
 

@@ -60,13 +60,12 @@ class Follower:
             If the file cannot be read, or has lines and no reader recognises them.
         """
         try:
-            status = self._source.path.stat()
+            now = _state_of(self._source.path)
         except OSError:
             self._seen = None
             self._forget()
             return None
-        now = (status.st_ino, status.st_size, status.st_mtime_ns)
-        if now == self._seen and not self._source.is_folder:
+        if now == self._seen:
             return None
         if self._was_replaced(now):
             self._forget()
@@ -78,7 +77,7 @@ class Follower:
 
     def _was_replaced(self, now: tuple[int, int, int]) -> bool:
         """Tell whether the file is another one, or was cut and written anew."""
-        if self._seen is None or self._source.is_folder:
+        if self._seen is None or not self._source.path.is_file():
             return False
         if now[0] != self._seen[0] or now[1] < self._offset:
             return True
@@ -152,6 +151,15 @@ class Follower:
         self._lines += fresh.count(b"\n")
         self._parts.append(table)
         return True
+
+
+def _state_of(path: Path) -> tuple[int, int, int]:
+    """Return what changes when a log does: its inode, its size, and when it was written (ns)."""
+    status = path.stat()
+    if not path.is_dir():
+        return status.st_ino, status.st_size, status.st_mtime_ns
+    inside = [file.stat() for file in path.rglob("*") if file.is_file()]
+    return status.st_ino, sum(s.st_size for s in inside), max((s.st_mtime_ns for s in inside), default=0)
 
 
 def _copy(table: Table) -> Table:

@@ -11,7 +11,7 @@ from trainscope.core.run import Note
 from trainscope.readers import cells
 from trainscope.readers.notes import counted, quoted
 from trainscope.readers.table import NULL, NUMBER, TEXT, Column, Table
-from trainscope.readers.vocabulary import STEP_NAMES, TOTAL_NAMES, plain_name
+from trainscope.readers.vocabulary import RUN_NAMES, STEP_NAMES, TOTAL_NAMES, plain_name
 
 _INDEX = re.compile(r"(unnamed: 0|column_1|index|)", re.IGNORECASE)
 
@@ -91,7 +91,7 @@ def settle_text(table: Table) -> Table:
     config = dict(table.config)
     for name, column in table.columns.items():
         plain = plain_name(name)
-        if plain in TOTAL_NAMES and _is_constant(column):
+        if plain in TOTAL_NAMES | RUN_NAMES and _is_constant(column):
             config[name] = float(column.value[column.has][0])
         elif not _is_wordy(column):
             columns[name] = column

@@ -65,6 +65,12 @@ def event_folders(folder: Path) -> list[Path]:
     return sorted(found)
 
 
+def is_run_folder(folder: Path) -> bool:
+    """Tell whether a folder is one run: it holds event files, or ``train`` and ``validation`` folders of them."""
+    folders = event_folders(folder)
+    return any(f == folder or (f.parent == folder and f.name.lower() in _SIDES) for f in folders)
+
+
 def read_runs(source: Source) -> list[Run]:
     """Return the runs of an event file or a folder, in the order of their paths."""
     if source.data is not None:
