@@ -1,0 +1,76 @@
+"""The words and spellings by which logs name their metrics; the rules over them are in :mod:`trainscope.core.metrics`.
+
+A name is compared as lower-case words: ``"Val Loss(%)"`` is ``val loss``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TRAIN = frozenset({"train", "training", "trn", "tr"})
+EVAL = frozenset({"eval", "evaluation", "val", "valid", "validation", "dev", "heldout"})
+TEST = frozenset({"test", "testing"})
+LOSS = frozenset({"loss", "losses", "nll", "crossentropy", "crossentropyloss", "ce", "celoss"})
+REWARD = frozenset({"reward", "rewards", "return", "returns", "rew"})
+AVERAGED = frozenset({"avg", "ema", "smooth", "smoothed", "mean", "global", "epoch", "running"})
+"""Words of a loss that is not of one step: it yields its canonical name to a plainer one."""
+
+# A word a line would hide the groups.
+# fmt: off
+SCORE = frozenset({
+    "accuracy", "acc", "accuracies", "f1", "bleu", "rouge", "map", "auc", "precision", "recall", "iou", "miou",
+    "dice", "ssim", "psnr", "top1", "top5", "score", "r2",
+})
+RL_LOSS = frozenset({
+    "policy", "value", "critic", "actor", "pg", "vf", "pi", "entropy", "kl", "ppo", "advantage", "surrogate",
+    "gail", "approxkl", "td", "qf",
+})
+GAN_LOSS = frozenset({
+    "g", "d", "gen", "gan", "disc", "generator", "discriminator", "adv", "adversarial", "fake", "real", "dis",
+})
+WHOLE = frozenset({
+    "lm", "total", "batch", "step", "iter", "tot", "cross", "entropy", "objective", "model", "mean", "avg", "ctc",
+    "mlm", "clm", "mse", "bce", "huber",
+})
+"""Words beside "loss" that still mean the whole objective, not one part of it."""
+PROGRESS = frozenset({
+    "epoch", "epochs", "runtime", "timestamp", "time", "walltime", "date", "iteration", "iter", "iters", "steps",
+    "samples", "tokens", "flos", "percentage", "eta", "remaining", "elapsed", "duration", "count", "num", "seen",
+    "examples", "index",
+})
+OPTIMIZER = frozenset({
+    "optim", "optimizer", "param", "group0", "pg0", "adamw", "adam", "w", "sgd", "muon", "throughput", "device",
+    "perf",
+})
+"""Words that only say where a learning rate or a gradient norm was taken."""
+RL_SIGNS = frozenset({
+    "reward", "rewards", "advantage", "advantages", "rollout", "policy", "completions", "returns", "episode",
+})
+"""One of these in any name of a log makes it one of reinforcement learning."""
+
+SPELLINGS: Mapping[str, tuple[str, ...]] = {
+    "train/grad_norm": (
+        "grad norm", "gradient norm", "gnorm", "gn", "gradnorm", "total grad norm", "global grad norm",
+        "grad l2 norm", "grad norm before clip",
+    ),
+    "learning_rate": ("lr", "learning rate", "learningrate"),
+    "train/step_time": (
+        "step time", "time per step", "sec per step", "seconds per step", "iter time", "iteration time", "batch time",
+        "elapsed time per iteration",
+    ),
+    "train/step_time_ms": ("step time ms",),
+    "train/tokens_per_second": (
+        "tokens per second", "tokens per sec", "tok s", "tps", "wps", "throughput", "throughput tps",
+    ),
+    "train/samples_per_second": ("samples per second", "examples per second"),
+    "train/steps_per_second": ("steps per second", "it s"),
+    "epoch": ("epoch",),
+}
+"""Canonical name to the spellings that claim it, beside a word for the training side or of ``OPTIMIZER``."""
+# fmt: on
+
+EXACT: Mapping[str, str] = {spelling: name for name, all_of in SPELLINGS.items() for spelling in all_of}
+SIDED: Mapping[str, str] = {"accuracy": "accuracy", "acc": "accuracy", "perplexity": "perplexity", "ppl": "perplexity"}
+"""Spelling to what stands after ``train/`` or ``eval/``."""
+REWARDS = frozenset({"reward", "mean reward", "episode reward", "ep rew mean", "rollout ep rew mean"})
+"""Spellings of ``train/reward``."""
