@@ -70,6 +70,14 @@ def test_the_planted_fault_is_found_where_it_is(detector):
     assert found.fixes or detector == "expectation"
 
 
+@pytest.mark.parametrize("detector", IDS)
+def test_one_fault_is_one_finding(detector):
+    fault = PLANTED[detector]
+    options = {detector: dict(fault.params)} if fault.params else {}
+    found = judge(fault.run, configure(Settings(detectors=options))).findings
+    assert [f.detector for f in found] == [detector]
+
+
 @pytest.mark.parametrize("factor", [1e6, 1e-6])
 @pytest.mark.parametrize("detector", [d for d in IDS if d not in IN_UNITS_OF_ITS_OWN])
 def test_the_verdict_does_not_depend_on_the_unit(detector, factor):

@@ -29,7 +29,7 @@ from trainscope.core.metrics import Kind, kind
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number, training_losses
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
-from trainscope.detectors.engine.excursions import excursions
+from trainscope.detectors.engine.excursions import excursions, judged
 from trainscope.detectors.engine.restarts import near_restart
 
 
@@ -50,18 +50,18 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         return losses
     limits = Limits(end_rise=params.end_rise)
     findings = []
-    for loss in losses:
+    for loss in map(judged, losses):
         for event in excursions(loss, limits):
             rise = (event.after - event.level) / max(abs(event.level), 1e-300)
             if event.shape is Shape.DIVERGENCE and not _excused(run, loss, event, rise):
-                findings.append(_finding(loss.finite(), event, rise, params))
+                findings.append(_finding(loss, event, rise, params))
     return findings
 
 
 def _excused(run: Run, loss: Series, event: Excursion, rise: float) -> bool:
     if any(kind(name) is Kind.ADVERSARIAL_LOSS for name in run.series):
         return rise < 1.0 or event.start < 0.3 * len(loss)
-    return near_restart(run, int(loss.finite().step[event.start]))
+    return near_restart(run, int(loss.step[event.start]))
 
 
 def _finding(loss: Series, event: Excursion, rise: float, params: Params) -> Finding:

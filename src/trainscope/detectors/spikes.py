@@ -33,7 +33,7 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import MOST, Detector, Skipped, number, training_losses
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
-from trainscope.detectors.engine.excursions import excursions
+from trainscope.detectors.engine.excursions import excursions, judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         return losses
     limits = Limits(false_alarms=params.false_alarms, min_rise=params.min_rise)
     findings = []
-    for loss in losses:
+    for loss in map(judged, losses):
         events = [e for e in excursions(loss, limits) if e.shape is Shape.SPIKE]
         worst = sorted(events, key=lambda e: -e.score)[:MOST]
-        findings += [_finding(loss.finite(), e, len(events)) for e in sorted(worst, key=lambda e: e.start)]
+        findings += [_finding(loss, e, len(events)) for e in sorted(worst, key=lambda e: e.start)]
     return findings
 
 

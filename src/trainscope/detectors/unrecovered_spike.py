@@ -25,7 +25,7 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import MOST, Detector, Skipped, number, training_losses
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
-from trainscope.detectors.engine.excursions import excursions
+from trainscope.detectors.engine.excursions import excursions, judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         return losses
     limits = Limits(false_alarms=params.false_alarms, min_rise=params.min_rise)
     findings = []
-    for loss in losses:
+    for loss in map(judged, losses):
         events = [e for e in excursions(loss, limits) if e.shape is Shape.UNRECOVERED]
-        findings += [_finding(loss.finite(), e) for e in events[:MOST]]
+        findings += [_finding(loss, e) for e in events[:MOST]]
     return findings
 
 

@@ -20,11 +20,23 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
+
 from trainscope.core.run import Series
 from trainscope.detectors.engine.events import Excursion, Limits
 from trainscope.detectors.engine.jumps import jumps
 from trainscope.detectors.engine.residuals import START
 from trainscope.detectors.engine.shifts import end_rise, shifts
+
+
+@lru_cache(maxsize=32)
+def judged(loss: Series) -> Series:
+    """Return the points of a loss that the engine judges: finite, and not the exact zeros that zero_loss reports.
+
+    A stretch of zeros would else be the best level of the run, and its end a divergence.
+    """
+    keep = np.isfinite(loss.value) & (loss.value != 0.0)
+    return loss if keep.all() else Series(loss.name, loss.step[keep], loss.value[keep])
 
 
 @lru_cache(maxsize=32)
