@@ -11,13 +11,13 @@ from trainscope.cli.output import write_stdout
 @click.command(short_help="Print a shell completion script.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> ExitCode:
-    r"""Print a shell completion script.
+    """Print a shell completion script.
 
     \b
     bash:  eval "$(trainscope completion bash)"      in ~/.bashrc
     zsh:   eval "$(trainscope completion zsh)"       in ~/.zshrc
     fish:  trainscope completion fish | source       in ~/.config/fish/config.fish
-    """
+    """  # noqa: D301 (click looks for the control character itself)
     from click.shell_completion import get_completion_class
 
     from trainscope.cli.main import cli

@@ -38,23 +38,25 @@ def _settings(detector: Detector[Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def parameter_meanings(params: type) -> dict[str, str]:
-    """Return the string under each field of a dataclass, which Python itself throws away."""
+def parameter_meanings(described: type) -> dict[str, str]:
+    """Return the string under each field of a dataclass or member of an enumeration, which Python throws away."""
     try:
-        tree = ast.parse(inspect.cleandoc(inspect.getsource(params)))
+        tree = ast.parse(inspect.cleandoc(inspect.getsource(described)))
     except (OSError, SyntaxError):
         return {}
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef))
     meanings: dict[str, str] = {}
     for field, after in pairwise(body):
+        if not isinstance(field, (ast.AnnAssign, ast.Assign)):
+            continue
+        target = field.target if isinstance(field, ast.AnnAssign) else field.targets[0]
         if (
-            isinstance(field, ast.AnnAssign)
-            and isinstance(field.target, ast.Name)
+            isinstance(target, ast.Name)
             and isinstance(after, ast.Expr)
             and isinstance(after.value, ast.Constant)
             and isinstance(after.value.value, str)
         ):
-            meanings[field.target.id] = inspect.cleandoc(after.value.value)
+            meanings[target.id] = inspect.cleandoc(after.value.value)
     return meanings
 
 
