@@ -120,6 +120,18 @@ def difference_sigma(value: FloatArray) -> float:
     return mad_sigma(np.diff(value, 2)) / SQRT_6
 
 
+def quantum(value: FloatArray) -> float:
+    """Return the rounding step of a series that was logged with few digits, 0.0 if it was not.
+
+    A series counts as rounded when at most half of (up to 4,096 evenly spaced) values are distinct.
+    """
+    sample = value[:: max(1, len(value) // 4096)]
+    distinct = np.unique(sample)
+    if len(distinct) < 2 or 2 * len(distinct) > len(sample):
+        return 0.0
+    return float(np.diff(distinct).min())
+
+
 def theil_sen(step: FloatArray, value: FloatArray) -> float:
     """Median of all pairwise slopes, in value per step (Theil 1950, Sen 1968); 200 points at most are used."""
     if len(step) > 200:

@@ -13,6 +13,7 @@ Parameters
     release: smallest fall after a stuck stretch, as a fraction of the level.
     steps: shortest run judged.
 False positives
+    (b) on data with steps of its own; a staircase of two or more falls (epochs on repeated data) is info only.
     Fine-tuning of a model that already solves the task. If eval/loss falls, the run is not called stuck.
 Misses
     A run that converged too high: without a baseline that cannot be told from a run that is done.
@@ -152,9 +153,16 @@ def _released(run: Run, loss: Series, blocks: FloatArray, size: int, params: Par
     if _learning_rate_drops(run, int(loss.step[max(0, at - 2 * size)]), int(loss.step[min(len(loss) - 1, at + size)])):
         return None
     abrupt = float(blocks[end]) < level - 0.6 * fall * level
-    unsure = run.get("learning_rate") is None and abrupt
+    unsure = _is_staircase(blocks, noise) or (run.get("learning_rate") is None and abrupt)
     why = f"then fell by {fall:.0%} in the rest of the run"
     return Flat(start * size, at, level, fall, why, Severity.INFO if unsure else Severity.WARNING)
+
+
+def _is_staircase(blocks: FloatArray, noise: float) -> bool:
+    """Tell whether the loss falls in two or more isolated steps, as it does from epoch to epoch on repeated data."""
+    fall = -np.diff(blocks)
+    large = np.flatnonzero(fall[:-2] > np.maximum(6.0 * noise, 0.04 * np.abs(blocks[:-3])))
+    return int(sum(max(fall[i + 1], fall[i + 2]) < 0.3 * fall[i] for i in large)) >= 2
 
 
 def _learning_rate_drops(run: Run, begin: int, end: int) -> bool:

@@ -9,7 +9,9 @@ Algorithm
     the run's own residuals (Student-t and Weibull laws, averaged by their posterior weight) says how
     many such jumps a healthy run of this length would show; a point or a burst of 3 or 5 points counts
     when fewer than `false_alarms` are expected. Events found are taken out and the rest is judged
-    again, so that one incident does not hide the next in its noise.
+    again, so that one incident does not hide the next in its noise. Four or more single-point peaks of
+    like height are one info finding (hard batches), and so is a smooth hump in the first 2 % of the run that
+    stays below 1.5 times the first loss (a hot warm-up).
 Parameters
     false_alarms: expected false jumps in a whole healthy run, whatever its length.
     min_rise: smallest jump worth a finding, as a fraction of the level.
@@ -35,6 +37,9 @@ from trainscope.detectors.base import MOST, Detector, Skipped, number, training_
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
 from trainscope.detectors.engine.excursions import excursions, judged
 
+RECURRING = 4
+"""From this many single-point peaks on, they are a property of the data and not an incident."""
+
 
 @dataclass(frozen=True, slots=True)
 class Params:
@@ -55,9 +60,46 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     findings = []
     for loss in map(judged, losses):
         events = [e for e in excursions(loss, limits) if e.shape is Shape.SPIKE]
+        peaks = _recurring(events)
+        if peaks:
+            findings.append(_hard_batches(loss, peaks))
+            events = [e for e in events if e not in peaks]
         worst = sorted(events, key=lambda e: -e.score)[:MOST]
         findings += [_finding(loss, e, len(events)) for e in sorted(worst, key=lambda e: e.start)]
     return findings
+
+
+def _recurring(events: list[Excursion]) -> list[Excursion]:
+    """Return the single-point peaks, if there are so many that they are this run's normal, less the extreme ones."""
+    single = [e for e in events if e.end == e.start]
+    if len(single) < RECURRING:
+        return []
+    usual = sorted(e.score for e in single)[len(single) // 2]
+    return [e for e in single if e.score < 4.0 * usual]
+
+
+def _hard_batches(loss: Series, peaks: list[Excursion]) -> Finding:
+    top = max(peaks, key=lambda e: e.score)
+    return Finding(
+        detector="spikes",
+        severity=Severity.INFO,
+        title="Hard batches",
+        message=(
+            f"{loss.name} has {len(peaks)} single-point peaks, the highest {number(top.top)} at step "
+            f"{int(loss.step[top.peak])}; peaks that recur and are gone at once are usually hard batches."
+        ),
+        metric=loss.name,
+        start_step=int(loss.step[peaks[0].start]),
+        end_step=int(loss.step[peaks[-1].end]),
+        peak_step=int(loss.step[top.peak]),
+        evidence={"peaks": len(peaks), "value": top.top, "score": top.score},
+    )
+
+
+def _is_warm_up_hump(loss: Series, event: Excursion) -> bool:
+    """Tell whether a smooth hump lies in the first 2 % of the run and stays near the first loss."""
+    early = event.peak < max(20, len(loss) // 50)
+    return early and event.end - event.start >= 8 and event.top < 1.5 * float(loss.value[:5].max())
 
 
 def _finding(loss: Series, event: Excursion, total: int) -> Finding:
@@ -67,7 +109,7 @@ def _finding(loss: Series, event: Excursion, total: int) -> Finding:
     many = f" It is one of {total} spikes in this run." if total > 1 else ""
     return Finding(
         detector="spikes",
-        severity=Severity.WARNING,
+        severity=Severity.INFO if _is_warm_up_hump(loss, event) else Severity.WARNING,
         title="Loss spike",
         message=(
             f"{loss.name} jumped to {number(event.top)} at step {peak}, {number(event.score)} scaled MADs above "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trainscope.core.robust import hop_for, mad_sigma, trailing_mad_sigma, trailing_median
+from trainscope.core.robust import hop_for, mad_sigma, quantum, trailing_mad_sigma, trailing_median
 from trainscope.core.tails import fit_tail
 from trainscope.detectors.engine.events import Limits
 
@@ -28,7 +28,7 @@ class Residuals:
     level: FloatArray
     """Median of the 25 points before, NaN for the first ``START``."""
     sigma: FloatArray
-    """One scaled MAD of the local noise, the larger of before and after."""
+    """One scaled MAD of the local noise, the larger of before and after; at least the rounding step."""
     z: FloatArray
     """(value - level) / sigma; 0 where there is no level yet."""
     phi: float
@@ -60,7 +60,7 @@ def residuals(value: FloatArray) -> Residuals:
     scale = np.fmax(np.abs(level), least)
     sigma = np.concatenate((np.full(START, np.inf), sigma))
     sigma = np.fmax(np.nan_to_num(sigma, nan=np.inf), 1e-3 * np.nan_to_num(scale, nan=np.inf))
-    sigma = np.fmax(sigma, np.finfo(np.float64).tiny)
+    sigma = np.fmax(sigma, max(quantum(value), float(np.finfo(np.float64).tiny)))
     z = np.where(np.isfinite(sigma), (value - np.nan_to_num(level)) / sigma, 0.0)
     return Residuals(level, sigma, z, _calm_lag1(z[START:]), scale)
 
