@@ -53,7 +53,7 @@ def _restarts(rate: Series, loss: Series) -> tuple[int, ...]:
             continue
         was = float(np.median(before))
         following = after[int(np.argmax(after)) :][:10]
-        lasting = float(np.median(following)) >= 1.5 * was or after.max() >= 0.9 * first
+        lasting = float(np.median(following)) >= 1.5 * was or after.max() >= max(0.9 * first, 4.0 * was)
         lasting = lasting and len(following) >= 8 and first >= 1.5 * was
         if lasting and after.max() >= 0.7 * first and (not found or step - found[-1] > 2 * near):
             found.append(int(step))
