@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import textwrap
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ def _settings(detector: Detector[Any]) -> str:
 def parameter_meanings(described: type) -> dict[str, str]:
     """Return the string under each field of a dataclass or member of an enumeration, which Python throws away."""
     try:
-        tree = ast.parse(inspect.cleandoc(inspect.getsource(described)))
+        tree = ast.parse(textwrap.dedent(inspect.getsource(described)))
     except (OSError, SyntaxError):
         return {}
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef))

@@ -32,7 +32,9 @@ class Kind(StrEnum):
     RL_LOSS = "rl_loss"
     """Policy, value or entropy loss: may be 0 by construction or grow with the returns."""
     GRAD_NORM = "grad_norm"
+    """Norm of the gradient, of all parameters or of some."""
     LEARNING_RATE = "learning_rate"
+    """Of any parameter group."""
     DURATION = "duration"
     """Seconds per step: higher is slower."""
     RATE = "rate"
@@ -44,6 +46,7 @@ class Kind(StrEnum):
     PROGRESS = "progress"
     """Epoch, clock, counters: no quality."""
     OTHER = "other"
+    """Anything else; judged for NaN and infinity only."""
 
 
 LOSS_KINDS = frozenset({Kind.LOSS, Kind.EVAL_LOSS, Kind.LOSS_PART, Kind.ADVERSARIAL_LOSS, Kind.RL_LOSS})

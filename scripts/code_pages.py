@@ -1,0 +1,131 @@
+"""The parts that come from running the code: help texts, a real report, tables of what the code defines."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from click.testing import CliRunner
+from markdown_text import cell, table
+
+from trainscope.cli.exit_codes import ExitCode
+from trainscope.cli.explain import parameter_meanings
+from trainscope.cli.main import COMMANDS, cli
+from trainscope.core.metrics import CANONICAL, Kind
+from trainscope.core.settings import Settings
+from trainscope.core.vocabulary import REWARDS, SIDED, SPELLINGS
+from trainscope.report.pipeline import analyze
+from trainscope.report.terminal import render
+
+ROOT = Path(__file__).resolve().parents[1]
+WIDTH = 100
+SHOWN = ("examples/logs/healthy.jsonl", "examples/logs/grad_explosion.jsonl")
+"""The logs of README's report."""
+DOCUMENTED = "examples/logs/overfitting.metrics.csv"
+"""The log whose JSON document is shown."""
+
+
+@contextlib.contextmanager
+def _in_root() -> Iterator[None]:
+    """Work in the repository's root: reports name logs as they were given."""
+    before = Path.cwd()
+    os.chdir(ROOT)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def report() -> str:
+    """Return what a terminal of 100 columns shows, after the command that shows it."""
+    with _in_root():
+        analysis = analyze(SHOWN, Settings())
+    text = render(analysis.document, analysis.runs, width=WIDTH, decorated=True)
+    return f"```console\n$ trainscope analyze {' '.join(SHOWN)}\n{text.rstrip()}\n```"
+
+
+def document() -> str:
+    """Return a whole JSON document."""
+    with _in_root():
+        text = analyze([DOCUMENTED], Settings()).document.to_json()
+    return f"`trainscope analyze {DOCUMENTED} --output json` prints:\n\n```json\n{text.rstrip()}\n```"
+
+
+def helps() -> str:
+    """Return the help of every command, as a terminal of 100 columns shows it."""
+    runner = CliRunner(env={"COLUMNS": str(WIDTH)})
+    parts = []
+    for name in ("", *COMMANDS):
+        called = f"trainscope {name}".strip()
+        text = runner.invoke(cli, [*name.split(), "--help"], prog_name="trainscope").output
+        parts.append(f"## {called}\n\n```console\n$ {called} --help\n{text.rstrip()}\n```")
+    return "\n\n".join(parts)
+
+
+def exit_codes() -> str:
+    """Return the table of exit codes."""
+    meanings = parameter_meanings(ExitCode)
+    rows = [(f"`{c.value}`", c.name.lower().replace("_", " "), cell(meanings[c.name])) for c in ExitCode]
+    return table(("code", "name", "when"), rows)
+
+
+def settings_keys() -> str:
+    """Return the table of top-level settings."""
+    meanings = parameter_meanings(Settings)
+    rows = []
+    for name, field in Settings.model_fields.items():
+        kind = (
+            str(field.annotation).replace("typing.", "").replace("Literal", "one of ").replace("<class 'str'>", "str")
+        )
+        default = field.get_default(call_default_factory=True)
+        rows.append((f"`{name}`", f"`{cell(kind)}`", f"`{default!r}`", cell(meanings[name])))
+    return table(("key", "type", "default", "meaning"), rows)
+
+
+def metric_names() -> str:
+    """Return the table of canonical metric names."""
+    sided = {name: [s for s, to in SIDED.items() if name.endswith(f"/{to}")] for name in CANONICAL}
+    rows = []
+    for name, metric in CANONICAL.items():
+        spellings = SPELLINGS.get(name) or sided[name] or (sorted(REWARDS) if name == "train/reward" else ())
+        said = ", ".join(f"`{s.replace(' ', '_')}`" for s in spellings) or "see below"
+        rows.append((f"`{name}`", metric.kind.value, cell(metric.unit), cell(metric.meaning), said))
+    return table(("name", "kind", "unit", "meaning", "spellings that claim it"), rows)
+
+
+def metric_kinds() -> str:
+    """Return the table of kinds."""
+    meanings = parameter_meanings(Kind)
+    rows = [
+        (f"`{kind.value}`", cell(meanings.get(kind.name, kind.name.replace("_", " ").capitalize()))) for kind in Kind
+    ]
+    return table(("kind", "what it is"), rows)
+
+
+def rooms() -> str:
+    """Return the table of packages, from the ground up, with the floors of the import contract."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    rows = []
+    for floor, layer in enumerate(reversed(layers)):
+        for room in sorted(name.strip() for name in layer.split("|")):
+            said = importlib.import_module(f"trainscope.{room}").__doc__ or ""
+            modules = sorted(p.stem for p in (ROOT / "src" / "trainscope" / room).glob("*.py") if p.stem != "__init__")
+            rows.append((str(floor), f"`{room}/`", cell(said.partition("\n")[0]), ", ".join(f"`{m}`" for m in modules)))
+    return table(("floor", "room", "what it is for", "modules"), rows)
+
+
+PARTS: Mapping[str, Callable[[], str]] = {
+    "report": report,
+    "document": document,
+    "help": helps,
+    "exit_codes": exit_codes,
+    "settings_keys": settings_keys,
+    "metric_names": metric_names,
+    "metric_kinds": metric_kinds,
+    "rooms": rooms,
+}
