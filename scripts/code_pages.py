@@ -8,12 +8,13 @@ import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Literal, get_args, get_origin
 
 from click.testing import CliRunner
 from markdown_text import cell, table
 
 from trainscope.cli.exit_codes import ExitCode
-from trainscope.cli.explain import parameter_meanings
+from trainscope.cli.explain import parameter_meanings, toml_value
 from trainscope.cli.main import COMMANDS, cli
 from trainscope.core.metrics import CANONICAL, Kind
 from trainscope.core.settings import Settings
@@ -78,12 +79,16 @@ def settings_keys() -> str:
     meanings = parameter_meanings(Settings)
     rows = []
     for name, field in Settings.model_fields.items():
-        kind = (
-            str(field.annotation).replace("typing.", "").replace("Literal", "one of ").replace("<class 'str'>", "str")
-        )
         default = field.get_default(call_default_factory=True)
-        rows.append((f"`{name}`", f"`{cell(kind)}`", f"`{default!r}`", cell(meanings[name])))
+        shown = toml_value(default) if default != {} else "{}"
+        rows.append((f"`{name}`", _kind(field.annotation), f"`{shown}`", cell(meanings[name])))
     return table(("key", "type", "default", "meaning"), rows)
+
+
+def _kind(annotation: object) -> str:
+    if get_origin(annotation) is Literal:
+        return ", ".join(f'`"{word}"`' for word in get_args(annotation))
+    return "tables" if get_origin(annotation) is dict else "list of strings"
 
 
 def metric_names() -> str:
@@ -100,9 +105,7 @@ def metric_names() -> str:
 def metric_kinds() -> str:
     """Return the table of kinds."""
     meanings = parameter_meanings(Kind)
-    rows = [
-        (f"`{kind.value}`", cell(meanings.get(kind.name, kind.name.replace("_", " ").capitalize()))) for kind in Kind
-    ]
+    rows = [(f"`{kind.value}`", cell(meanings[kind.name])) for kind in Kind]
     return table(("kind", "what it is"), rows)
 
 

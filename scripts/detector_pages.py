@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from markdown_text import body, cell, plain, sections, table
 
 from trainscope.cli.explain import parameter_meanings, toml_value
+from trainscope.core.metrics import CANONICAL
 from trainscope.detectors import DETECTORS
 from trainscope.detectors.base import Detector
 
@@ -19,8 +21,7 @@ def summary() -> str:
     rows = []
     for detector in DETECTORS:
         first, _ = sections(detector.page)
-        needs = ", ".join(f"`{n}`" if "/" in n or "_" in n else n for n in detector.needs)
-        rows.append((f"[`{detector.id}`](docs/detectors.md#{detector.id})", cell(_says(first)), needs))
+        rows.append((f"[`{detector.id}`](docs/detectors.md#{detector.id})", cell(_says(first)), _needs(detector)))
     return table(("detector", "finds", "reads"), rows)
 
 
@@ -34,21 +35,25 @@ def pages() -> str:
     return "\n\n".join(_page(detector) for detector in DETECTORS)
 
 
+def _needs(detector: Detector[Any]) -> str:
+    return ", ".join(f"`{name}`" if name in CANONICAL else name for name in detector.needs)
+
+
 def _says(first: str) -> str:
     said = first.partition(": ")[2].rstrip(".")
     return said[0].upper() + said[1:] + "."
 
 
-def _page(detector: Detector) -> str:  # type: ignore[type-arg]
+def _page(detector: Detector[Any]) -> str:
     first, found = sections(detector.page)
-    parts = [f"## {detector.id}", plain(_says(first)), f"Reads {', '.join(f'`{n}`' for n in detector.needs)}."]
+    parts = [f"## {detector.id}", plain(_says(first)), f"Reads {_needs(detector)}."]
     for heading, lines in found.items():
         parts.append(f"**{heading}**")
         parts.append(_parameters(detector, lines) if heading == "Parameters" else body(lines))
     return "\n\n".join(parts)
 
 
-def _parameters(detector: Detector, lines: list[str]) -> str:  # type: ignore[type-arg]
+def _parameters(detector: Detector[Any], lines: list[str]) -> str:
     """Return the table of parameters: default, meaning (from the page), unit and reason (from the field)."""
     if not detector.parameters():
         return "None."

@@ -43,7 +43,7 @@ def sections(docstring: str) -> tuple[str, dict[str, list[str]]]:
 
 def body(lines: Sequence[str]) -> str:
     """Return the lines of a section; items marked (a), (b) become a list."""
-    out = []
+    out: list[str] = []
     listing = False
     for line in lines:
         if _ITEM.match(line):

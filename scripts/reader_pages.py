@@ -48,7 +48,13 @@ def fields(reader: Reader) -> dict[str, str]:
 def _page(reader: Reader) -> str:
     first = (reader.__doc__ or "").splitlines()[0]
     facts = [f"- **{name}**: {plain(text)}" for name, text in fields(reader).items()]
-    return "\n\n".join((f"## {reader.NAME}", plain(first), "\n".join(facts)))
+    text = "\n\n".join((f"## {reader.NAME}", plain(first), "\n".join(facts)))
+    for other in READERS:
+        # A docstring names the module; people know the format.
+        module = getattr(other, "__name__", "").rpartition(".")[2]
+        if module != reader.NAME:
+            text = text.replace(f" `{module}` ", f" [`{other.NAME}`](#{other.NAME}) ")
+    return text
 
 
 PARTS: Mapping[str, Callable[[], str]] = {"formats": summary, "reader_pages": pages}
