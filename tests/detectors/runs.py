@@ -42,6 +42,11 @@ def falling(n: int = ROWS, seed: int = 0, sd: float = 0.01, kind: str = "gauss",
     return np.asarray((2.0 + 3.0 * np.exp(-8.0 * t)) * (1.0 + sd * noise(np.random.default_rng(seed), n, kind, phi)))
 
 
+def level(n: int = ROWS, seed: int = 0, sd: float = 0.01, kind: str = "gauss", phi: float = 0.0) -> FloatArray:
+    """Return a loss that stays at 2, with noise of `sd` of its level."""
+    return np.asarray(2.0 * (1.0 + sd * noise(np.random.default_rng(seed), n, kind, phi)))
+
+
 def norms(n: int = ROWS, seed: int = 1) -> FloatArray:
     """Return a gradient norm that settles at 0.4, with log-normal noise of 20 %."""
     t = np.linspace(0.0, 1.0, n)

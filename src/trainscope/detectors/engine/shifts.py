@@ -61,10 +61,15 @@ def shifts(value: FloatArray, limits: Limits) -> list[Excursion]:
     hop = max(5, hop_for(n))
     level = trailing_median(value, max(window, hop), hop, 30)
     judged = value[30:] - level[30:]
-    sigma = np.fmax(trailing_mad_sigma(judged, window, hop, 20), mad_sigma(judged[:60]))
+    early = np.where(np.arange(len(judged)) < 60, mad_sigma(judged[:60]), 0.0)
+    sigma = np.fmax(trailing_mad_sigma(judged, window, hop, 20), early)
     sigma = np.fmax(np.nan_to_num(sigma, nan=np.inf), 1e-3 * np.abs(level[30:]))
-    z = np.clip(judged / np.fmax(sigma, np.finfo(np.float64).tiny), -4.0, 4.0)
-    phi = min(lag1(z), 0.8)
+    sigma = np.fmax(sigma, np.finfo(np.float64).tiny)
+    z = np.clip(judged / sigma, -4.0, 4.0)
+    # Autocorrelation against a centred level: the lag behind a decay is no property of the noise.
+    half = window // 2
+    centred = np.concatenate((level[30 + half :], np.full(half, level[-1])))[: len(judged)]
+    phi = min(lag1(np.clip((value[30:] - centred) / sigma, -4.0, 4.0)), 0.8)
     inflate = (1.0 + phi) / (1.0 - phi)
     found: list[Excursion] = []
     for onset, alarm in cusum_alarms(z, 0.5, 24.0 * inflate):

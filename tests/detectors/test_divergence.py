@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trainscope.core.finding import Severity
+from trainscope.detectors.base import Skipped
+
+from .runs import ROWS, at, falling, findings, judged, level, only, run_of
+
+
+def turned(rise: float, begin: int = 280, **noise: object) -> np.ndarray:
+    x = falling(**noise)
+    x[begin:] *= np.linspace(1.0, 1.0 + rise, ROWS - begin)
+    return x
+
+
+@pytest.mark.parametrize(("rise", "severity"), [(0.25, Severity.WARNING), (0.4, Severity.WARNING), (1.0, Severity.ERROR)])
+def test_a_slow_rise_is_a_warning_and_an_error_from_half_the_level_on(rise, severity):
+    found = only("divergence", run_of({"train/loss": turned(rise)}))
+    assert found.severity is severity
+    assert at(280) - 100 <= found.start_step <= at(345)
+    assert found.end_step == at(399)
+    assert 0.5 * rise <= found.evidence["rise"] <= 1.1 * rise
+
+
+def test_the_border_between_warning_and_error_is_a_parameter():
+    run = run_of({"train/loss": turned(0.3)})
+    assert only("divergence", run, error_rise=0.1).severity is Severity.ERROR
+    assert only("divergence", run, error_rise=0.9).severity is Severity.WARNING
+
+
+def test_a_rise_of_a_few_percent_is_none_and_may_be_asked_for():
+    run = run_of({"train/loss": turned(0.09)})
+    assert findings("divergence", run) == []
+    assert len(findings("divergence", run, end_rise=0.05)) == 1
+
+
+@pytest.mark.parametrize("tail", [3, 5, 20])
+def test_a_blow_up_in_the_last_points_is_an_error(tail):
+    x = falling()
+    x[-tail:] *= np.geomspace(1.6, 30.0, tail)
+    found = only("divergence", run_of({"train/loss": x}))
+    assert found.severity is Severity.ERROR
+    assert abs(found.start_step - at(ROWS - tail)) <= 30
+    assert found.peak_step == at(399)
+
+
+def test_a_last_point_above_three_times_the_level_is_a_divergence_and_a_smaller_one_a_spike():
+    for factor, expected in ((5.0, "divergence"), (2.0, "spikes")):
+        x = falling()
+        x[-1] *= factor
+        run = run_of({"train/loss": x})
+        other = {"divergence": "spikes", "spikes": "divergence"}[expected]
+        assert only(expected, run).start_step == at(399)
+        assert findings(other, run) == []
+
+
+def test_a_hill_that_is_behind_the_run_is_no_divergence():
+    x = falling()
+    x[150:250] *= 1.0 + np.sin(np.linspace(0.0, np.pi, 100))
+    assert findings("divergence", run_of({"train/loss": x})) == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_run_that_only_got_noisier_has_not_diverged(seed):
+    rng = np.random.default_rng(seed)
+    x = falling(seed=seed) * (1.0 + np.linspace(0.0, 0.08, ROWS) * rng.normal(size=ROWS))
+    assert findings("divergence", run_of({"train/loss": x})) == []
+
+
+def test_a_run_that_reads_nan_in_the_end_is_judged_by_its_finite_points():
+    x = turned(1.0)
+    x[390:] = np.nan
+    assert only("divergence", run_of({"train/loss": x})).end_step == at(389)
+
+
+def test_adversaries_must_double_and_not_at_the_beginning():
+    d = 0.6 + 0.05 * np.random.default_rng(0).normal(size=ROWS)
+    for begin, factor, expected in ((200, 1.5, 0), (40, 3.0, 0), (200, 4.0, 1)):
+        g = 1.0 + 0.02 * np.random.default_rng(1).normal(size=ROWS)
+        g[begin:] *= np.linspace(1.0, factor, ROWS - begin)
+        assert len(findings("divergence", run_of({"loss_G": g, "loss_D": d}))) == expected, (begin, factor)
+
+
+def test_a_run_that_was_started_over_is_left_to_step_order():
+    rate = 3e-4 * np.minimum(1.0, np.arange(ROWS) / 20.0)
+    loss = np.concatenate((falling(), 2.2 * level(seed=1)))
+    run = run_of({"train/loss": loss, "learning_rate": np.concatenate((rate, rate))})
+    assert findings("divergence", run) == []
+    assert [f.title for f in findings("step_order", run)] == ["Training started over"]
+
+
+def test_reinforcement_learning_is_not_judged():
+    assert isinstance(judged("divergence", run_of({"train/loss": turned(1.0), "train/reward": falling()})), Skipped)
+
+
+def test_known_false_positive_an_annealed_term_raises_the_loss_on_purpose():
+    """The weight of the KL term of a VAE goes from 0 to 1 over the second half."""
+    kl = 1.5 * np.clip((np.arange(ROWS) - 200) / 150.0, 0.0, 1.0)
+    found = only("divergence", run_of({"train/loss": falling() + kl}))
+    assert found.severity is Severity.ERROR
