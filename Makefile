@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOGS := examples/logs
-SHOWN := $(LOGS)/healthy.jsonl $(LOGS)/loss_spike.trainer_state.json $(LOGS)/overfitting.csv
+SHOWN := $(LOGS)/healthy.jsonl $(LOGS)/loss_spike.trainer_state.json $(LOGS)/overfitting.jsonl
 
 .PHONY: setup demo test test-fast check bench site format clean
 
