@@ -15,7 +15,9 @@ def turned(rise: float, begin: int = 280, **noise: object) -> np.ndarray:
     return x
 
 
-@pytest.mark.parametrize(("rise", "severity"), [(0.25, Severity.WARNING), (0.4, Severity.WARNING), (1.0, Severity.ERROR)])
+@pytest.mark.parametrize(
+    ("rise", "severity"), [(0.25, Severity.WARNING), (0.4, Severity.WARNING), (1.0, Severity.ERROR)]
+)
 def test_a_slow_rise_is_a_warning_and_an_error_from_half_the_level_on(rise, severity):
     found = only("divergence", run_of({"train/loss": turned(rise)}))
     assert found.severity is severity

@@ -9,7 +9,7 @@ from trainscope.core.finding import Severity
 from trainscope.core.run import Series
 from trainscope.detectors.base import Skipped
 
-from .runs import EVERY, ROWS, at, falling, findings, judged, level, only, run_of
+from .runs import EVERY, ROWS, at, findings, judged, level, only, run_of
 
 
 def stuck(fall: float = 0.5, begin: int = 60, end: int = 240, seed: int = 0) -> np.ndarray:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -53,7 +55,7 @@ def test_the_four_loss_detectors_never_report_one_event_twice():
         x[begin + length :] *= rng.uniform(1.0, 1.6)
         found = sorted(judge(run_of({"train/loss": x}), four).findings, key=lambda f: f.start_step)
         assert found, seed
-        for one, other in zip(found, found[1:], strict=False):
+        for one, other in itertools.pairwise(found):
             assert one.end_step < other.start_step, (seed, [f.message for f in found])
 
 
