@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pty
 import re
@@ -21,6 +22,7 @@ from trainscope.core.metrics import CANONICAL, Kind
 from trainscope.core.settings import Settings, settings_from
 from trainscope.detectors import DETECTORS, configure
 from trainscope.readers import READERS
+from trainscope.readers.cells import number
 from trainscope.report.document import Document
 from trainscope.report.renderers import OUTPUTS
 from trainscope.report.schema import schema_text
@@ -279,6 +281,13 @@ def test_the_settings_page_has_an_example_of_each_place_for_settings():
 def test_the_document_in_the_documentation_is_valid():
     (block,) = blocks(ROOT / "docs" / "findings.md", "json")
     assert Document.model_validate_json(block).runs[0].findings
+
+
+def test_the_spellings_of_non_finite_values_are_read():
+    sentence = section("docs/readers.md", "Missing and non-finite values").partition(" are values")[0]
+    spellings = re.findall(r"`([^`]+)`", sentence)
+    assert len(spellings) >= 5
+    assert [s for s in spellings if (value := number(s)) is None or math.isfinite(value)] == []
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
