@@ -52,6 +52,7 @@ class Kind(StrEnum):
 LOSS_KINDS = frozenset({Kind.LOSS, Kind.EVAL_LOSS, Kind.LOSS_PART, Kind.ADVERSARIAL_LOSS, Kind.RL_LOSS})
 
 _UNIT = re.compile(r"\s*[\(\[][^\)\]]*[\)\]]")
+_MILLISECONDS = re.compile(r"[\(\[]\s*ms\s*[\)\]]", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SPLIT = re.compile(r"[^a-z0-9]+")
 
@@ -108,7 +109,8 @@ def _is_loss(rest: tuple[str, ...]) -> bool:
 
 def _loss_name(side: str | None, rest: tuple[str, ...]) -> str | None:
     """Name for a plain loss (no component word), None for a component."""
-    extra = [w for w in rest if w not in vocabulary.LOSS and w not in vocabulary.WHOLE and not w.isdigit()]
+    whole = vocabulary.WHOLE | ({"entropy"} if "cross" in rest else set())
+    extra = [w for w in rest if w not in vocabulary.LOSS and w not in whole and not w.isdigit()]
     if extra and not all(w in vocabulary.AVERAGED for w in extra):
         return None
     return "eval/loss" if side in ("eval", "test") else "train/loss"
@@ -135,13 +137,12 @@ def canonical(raw: str) -> str | None:
         while bare and bare[-1].isdigit():
             bare = bare[:-1]
         if " ".join(bare) in vocabulary.EXACT:
-            return vocabulary.EXACT[" ".join(bare)]
+            name = vocabulary.EXACT[" ".join(bare)]
+            return "train/step_time_ms" if name == "train/step_time" and _MILLISECONDS.search(raw) else name
     if " ".join(rest) in vocabulary.SIDED:
         return f"{'eval' if side in ('eval', 'test') else 'train'}/{vocabulary.SIDED[' '.join(rest)]}"
     if _is_loss(rest):
-        if rest == ("tel",):
-            return "eval/loss"
-        return _loss_name(side, rest)
+        return {"trl": "train/loss", "tel": "eval/loss"}.get(" ".join(rest)) or _loss_name(side, rest)
     if side in (None, "train") and " ".join(rest) in vocabulary.REWARDS:
         return "train/reward"
     return None

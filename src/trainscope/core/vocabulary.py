@@ -29,7 +29,7 @@ GAN_LOSS = frozenset({
     "g", "d", "gen", "gan", "disc", "generator", "discriminator", "adv", "adversarial", "fake", "real", "dis",
 })
 WHOLE = frozenset({
-    "lm", "total", "batch", "step", "iter", "tot", "cross", "entropy", "objective", "model", "mean", "avg", "ctc",
+    "lm", "total", "batch", "step", "iter", "tot", "cross", "objective", "model", "mean", "avg", "ctc",
     "mlm", "clm", "mse", "bce", "huber",
 })
 """Words beside "loss" that still mean the whole objective, not one part of it."""
