@@ -24,12 +24,8 @@ LEVELS = (0.005, 0.015, 0.05, 0.15)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--replicas", type=int, default=40, help="runs of each setting; a quarter at 20,000 steps"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--replicas", type=int, default=40, help="runs of each setting; a quarter at 20,000 steps")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--metrics", action="store_true", help="with learning rate, gradient norm, time and evaluations"

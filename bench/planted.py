@@ -26,9 +26,7 @@ Planted = tuple[Run, set[str], int, int]
 Fault = Callable[[np.random.Generator], Planted]
 
 
-def base(
-    rng: np.random.Generator, kinds: tuple[str, ...] = ("gauss",), low: int = 300, high: int = 4000
-) -> Run:
+def base(rng: np.random.Generator, kinds: tuple[str, ...] = ("gauss",), low: int = 300, high: int = 4000) -> Run:
     rows = int(np.exp(rng.uniform(np.log(low), np.log(high))))
     return healthy(
         rng,
@@ -116,11 +114,7 @@ def stuck(rng: np.random.Generator) -> Planted:
     a, b = int(n * rng.uniform(0.05, 0.2)), int(n * rng.uniform(0.5, 0.7))
     t = np.arange(n)
     high, low = rng.uniform(3, 8), rng.uniform(0.4, 0.7)
-    x = (
-        high
-        * (1 + 0.8 * np.exp(-t / (a / 4)))
-        * np.where(t < b, 1, low + (1 - low) * np.exp(-(t - b) / (0.05 * n)))
-    )
+    x = high * (1 + 0.8 * np.exp(-t / (a / 4))) * np.where(t < b, 1, low + (1 - low) * np.exp(-(t - b) / (0.05 * n)))
     rate = run.series["learning_rate"]
     run = put(run, "learning_rate", np.full(n, rate.value.max()))
     return with_loss(run, x * (1 + 0.01 * rng.normal(size=n))), {"plateau"}, *span(run, a, b)
@@ -135,9 +129,7 @@ def overfit(rng: np.random.Generator) -> Planted:
     level = float(held.value.min())
     k = np.arange(len(step))
     x = level * (
-        1
-        + 0.8 * np.exp(-k / (best / 4 + 0.5))
-        + rng.uniform(0.2, 0.9) * np.maximum(0, k - best) / (len(step) - best)
+        1 + 0.8 * np.exp(-k / (best / 4 + 0.5)) + rng.uniform(0.2, 0.9) * np.maximum(0, k - best) / (len(step) - best)
     )
     x *= 1 + rng.uniform(0.001, 0.02) * rng.normal(size=len(step))
     run = replace(run, series={**run.series, "eval/loss": Series("eval/loss", step, x)})
@@ -217,9 +209,7 @@ def slower(rng: np.random.Generator) -> Planted:
 def leak(rng: np.random.Generator) -> Planted:
     run = base(rng)
     n = len(run.series["train/loss"])
-    x = rng.uniform(0.0003, 0.005) + rng.uniform(0.8, 10) * np.exp(
-        -np.linspace(0, 1, n) * rng.uniform(150, 400)
-    )
+    x = rng.uniform(0.0003, 0.005) + rng.uniform(0.8, 10) * np.exp(-np.linspace(0, 1, n) * rng.uniform(150, 400))
     held = run.series["eval/loss"]
     run = put(run, "eval/loss", x[-1] * (1 + 0.01 * rng.normal(size=len(held))))
     return with_loss(run, x * (1 + 0.03 * rng.normal(size=n))), {"loss_floor"}, *span(run, 0, n // 8)
@@ -229,11 +219,7 @@ def oscillating(rng: np.random.Generator) -> Planted:
     run = base(rng, low=500)
     n = len(run.series["train/loss"])
     t = np.arange(n)
-    x = (
-        rng.uniform(2, 5)
-        * (1 + np.exp(-t / (n / 40)))
-        * (1 + rng.uniform(0.18, 0.4) * np.sin(t / rng.uniform(2, 12)))
-    )
+    x = rng.uniform(2, 5) * (1 + np.exp(-t / (n / 40))) * (1 + rng.uniform(0.18, 0.4) * np.sin(t / rng.uniform(2, 12)))
     return (
         with_loss(run, x * (1 + 0.04 * rng.normal(size=n))),
         {"oscillation", "plateau", "spikes"},
@@ -258,9 +244,7 @@ FAULTS: tuple[Fault, ...] = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replicas", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")

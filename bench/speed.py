@@ -63,7 +63,8 @@ def write_log(path: Path, rows: int) -> None:
     norm = 0.35 * np.exp(0.18 * rng.normal(size=rows))
     with path.open("w") as out:
         for i in range(rows):
-            out.write(f'{{"step": {i + 1}, "loss": {loss[i]:.6f}, "learning_rate": {rate[i]:.6g}, "grad_norm": {norm[i]:.5f}}}\n')
+            lead = f'{{"step": {i + 1}, "loss": {loss[i]:.6f}, "learning_rate": {rate[i]:.6g}'
+            out.write(f'{lead}, "grad_norm": {norm[i]:.5f}}}\n')
             if (i + 1) % 500 == 0:
                 out.write(f'{{"step": {i + 1}, "eval_loss": {level[i] + 0.06:.6f}}}\n')
 
@@ -78,7 +79,10 @@ def main() -> int:
     def check(what: str, figure: float, limit: float, unit: str) -> None:
         nonlocal missed
         missed += figure > limit
-        print(f"{what:56s} {figure:8.2f} {unit:5s} (at most {limit:g}) {'ok' if figure <= limit else 'MISSED'}", flush=True)
+        print(
+            f"{what:56s} {figure:8.2f} {unit:5s} (at most {limit:g}) {'ok' if figure <= limit else 'MISSED'}",
+            flush=True,
+        )
 
     with tempfile.TemporaryDirectory() as folder:
         large, small = Path(folder, "large.jsonl"), Path(folder, "small.jsonl")

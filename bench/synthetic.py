@@ -44,22 +44,14 @@ def curve(rng: np.random.Generator, t: FloatArray) -> FloatArray:
             rng.uniform(0.2, 0.7)
         )
     if shape == 1:
-        return (
-            floor
-            + 1.6 * (1 + 50 * t) ** -0.6
-            + float(rng.uniform(2, 8)) * np.exp(-t * float(rng.uniform(30, 120)))
-        )
+        return floor + 1.6 * (1 + 50 * t) ** -0.6 + float(rng.uniform(2, 8)) * np.exp(-t * float(rng.uniform(30, 120)))
     if shape == 2:
         return floor * (0.4 + float(rng.uniform(0.3, 3.0)) * np.exp(-t * float(rng.uniform(2, 8))))
     if shape == 3:
         return floor * (1.0 + float(rng.uniform(0.2, 0.8)) * np.exp(-t * float(rng.uniform(4, 40))))
     if shape == 4:
         return 1e-5 * (1.0 + 8.0 * np.exp(-t * float(rng.uniform(4, 20))))
-    return (
-        floor
-        + float(rng.uniform(10, 1e5)) * np.exp(-t * float(rng.uniform(50, 300)))
-        + 1.5 * (1 + 40 * t) ** -0.5
-    )
+    return floor + float(rng.uniform(10, 1e5)) * np.exp(-t * float(rng.uniform(50, 300))) + 1.5 * (1 + 40 * t) ** -0.5
 
 
 def schedule(name: str, t: FloatArray) -> FloatArray:
@@ -77,9 +69,7 @@ def schedule(name: str, t: FloatArray) -> FloatArray:
         return warm * np.where(t < 0.5, 1.0, np.where(t < 0.75, 0.1, 0.01))
     if name == "restarts":
         return warm * (0.01 + 0.495 * (1 + np.cos(np.pi * ((t * 4) % 1.0))))
-    return np.where(
-        t < 0.3, 0.04 + 0.96 * t / 0.3, np.maximum(0.001, 0.5 * (1 + np.cos(np.pi * (t - 0.3) / 0.7)))
-    )
+    return np.where(t < 0.3, 0.04 + 0.96 * t / 0.3, np.maximum(0.001, 0.5 * (1 + np.cos(np.pi * (t - 0.3) / 0.7))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +94,7 @@ def healthy(rng: np.random.Generator, s: Setting) -> Run:
     name = str(rng.choice(SCHEDULES))
     if name == "step":
         level = level * np.where(t < 0.5, 1.0, np.where(t < 0.75, 0.9, 0.88))
-    series = {
-        "train/loss": Series("train/loss", step, level * (1.0 + s.sd * noise(rng, s.rows, s.kind, s.phi)))
-    }
+    series = {"train/loss": Series("train/loss", step, level * (1.0 + s.sd * noise(rng, s.rows, s.kind, s.phi)))}
     if s.metrics:
         series |= _others(rng, s, step, t, level, name)
     return Run("synthetic", "synthetic", "synthetic", series)
@@ -117,9 +105,7 @@ def _others(
 ) -> dict[str, Series]:
     peak = float(10.0 ** rng.uniform(-5, -2.5))
     sigma = float(rng.uniform(0.1, 0.5))
-    norm = (0.3 + float(rng.uniform(0, 4)) * np.exp(-t * 20)) * np.exp(
-        sigma * noise(rng, s.rows, "gauss", s.phi)
-    )
+    norm = (0.3 + float(rng.uniform(0, 4)) * np.exp(-t * 20)) * np.exp(sigma * noise(rng, s.rows, "gauss", s.phi))
     seconds = float(rng.uniform(0.05, 3)) * (
         1 + float(rng.uniform(0.01, 0.12)) * np.abs(noise(rng, s.rows, "gauss", 0.2))
     )

@@ -100,9 +100,7 @@ def generate(names: Sequence[str], out: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     here = Path(__file__).parent / "logs"
-    parser.add_argument(
-        "--out", type=Path, default=here, metavar="DIR", help="default: logs/ beside this file"
-    )
+    parser.add_argument("--out", type=Path, default=here, metavar="DIR", help="default: logs/ beside this file")
     parser.add_argument(
         "--only",
         action="append",

@@ -69,9 +69,7 @@ def text(characters: int | None = None) -> Data:
         for part in (pages[:characters], held_out)
     )
     some = rest[:: len(rest) // 2000]
-    return Data(
-        train[:, :-1], train[:, -1], some[:, :-1], some[:, -1], len(common) + 1, sequences=64, length=8
-    )
+    return Data(train[:, :-1], train[:, -1], some[:, :-1], some[:, -1], len(common) + 1, sequences=64, length=8)
 
 
 def digits(*, noise: float = 0.2) -> Data:
