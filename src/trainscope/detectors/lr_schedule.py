@@ -67,7 +67,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         return Skipped("needs a learning rate above 0")
     jumps = _jumps(rate, params)
     again = [s for s in restart_steps(run) if not any(_covers(f, s) for f in jumps)]
-    return [*jumps, *(_started_over(rate, step) for step in again[:MOST]), *_no_warmup(run, rate, params)]
+    return [*jumps, *(_started_over(rate, step, len(again)) for step in again[:1]), *_no_warmup(run, rate, params)]
 
 
 def _covers(finding: Finding, step: int) -> bool:
@@ -75,15 +75,16 @@ def _covers(finding: Finding, step: int) -> bool:
     return start - 0.02 * end <= step <= 1.02 * end
 
 
-def _started_over(rate: Series, step: int) -> Finding:
+def _started_over(rate: Series, step: int, times: int) -> Finding:
     after = rate.value[rate.step >= step]
     peak = float(after[: max(3, len(rate) // 5)].max())
+    many = f", the first of {times} times" if times > 1 else ""
     return Finding(
         detector="lr_schedule",
         severity=Severity.WARNING,
         title="Learning rate restarts",
         message=f"{rate.name} is at {number(float(after[0]))} at step {step}, warms up again to {number(peak)}, "
-        "and the loss starts over with it.",
+        f"and the loss starts over with it{many}.",
         metric=rate.name,
         start_step=step,
         end_step=step,

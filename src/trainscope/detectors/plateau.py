@@ -161,8 +161,8 @@ def _released(run: Run, loss: Series, blocks: FloatArray, size: int, params: Par
 def _is_staircase(blocks: FloatArray, noise: float) -> bool:
     """Tell whether the loss falls in two or more isolated steps, as it does from epoch to epoch on repeated data."""
     fall = -np.diff(blocks)
-    large = np.flatnonzero(fall[:-2] > np.maximum(6.0 * noise, 0.04 * np.abs(blocks[:-3])))
-    return int(sum(max(fall[i + 1], fall[i + 2]) < 0.3 * fall[i] for i in large)) >= 2
+    large = np.flatnonzero(fall[1:-2] > np.maximum(6.0 * noise, 0.04 * np.abs(blocks[1:-3]))) + 1
+    return int(sum(max(fall[i - 1], fall[i + 1], fall[i + 2]) < 0.3 * fall[i] for i in large)) >= 2
 
 
 def _learning_rate_drops(run: Run, begin: int, end: int) -> bool:
