@@ -13,7 +13,7 @@ Parameters
 False positives
     A held-out set of another domain during domain adaptation.
 Misses
-    Fewer than 3 evaluations after the best, and a gap to the training loss that is wide but stable.
+    Fewer than 2 evaluations after the best, and a gap to the training loss that is wide but stable.
 Reference
     L. Prechelt, "Early Stopping - but when?", 1998. The noise test replaces its fixed percentages, which
     fire on every bump of a noisy evaluation.
