@@ -19,7 +19,7 @@ class Shape(StrEnum):
 class Limits:
     """What counts as an excursion; the parameters of the four detectors together."""
 
-    false_alarms: float = 0.001
+    false_alarms: float = 0.002
     """Expected number of false jumps in a whole healthy run, whatever its length."""
     min_rise: float = 0.03
     """Smallest jump worth a finding, as a fraction of the level."""
