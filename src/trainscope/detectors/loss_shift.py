@@ -30,27 +30,27 @@ from trainscope.core.run import Run, Series
 from trainscope.detectors.base import MOST, Detector, Skipped, number, training_losses
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
 from trainscope.detectors.engine.excursions import excursions, judged
-from trainscope.detectors.engine.restarts import near_restart
+from trainscope.detectors.engine.excuses import excused
 
 
 @dataclass(frozen=True, slots=True)
 class Params:
     """Thresholds without units, so that they fit any loss."""
 
-    shift_rise: float = 0.06
+    shift_rise: float = 0.08
     """As a fraction of the level; seeds alone differ by 1 to 2 %."""
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     """Return one finding for each upward level shift."""
-    losses = training_losses(run)
+    losses = training_losses(run, adversarial=False)
     if isinstance(losses, Skipped):
         return losses
     limits = Limits(shift_rise=params.shift_rise)
     findings = []
     for loss in map(judged, losses):
         events = [e for e in excursions(loss, limits) if e.shape is Shape.SHIFT]
-        events = [e for e in events if not near_restart(run, int(loss.step[e.start]))]
+        events = [e for e in events if not excused(run, int(loss.step[e.start]), e)]
         findings += [_finding(loss, e) for e in events[:MOST]]
     return findings
 

@@ -35,6 +35,7 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.core.metrics import Kind
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import MOST, Detector, Skipped, by_kind, number
+from trainscope.detectors.engine.rates import are_deliberate, leaps, warm_up_end
 from trainscope.detectors.engine.restarts import restart_steps
 
 FloatArray = NDArray[np.float64]
@@ -95,34 +96,17 @@ def _started_over(rate: Series, step: int, times: int) -> Finding:
 
 
 def _jumps(rate: Series, params: Params) -> list[Finding]:
-    value, step = rate.value, rate.step.astype(np.float64)
+    value = rate.value
     peak = float(value.max())
-    floor = 1e-3 * peak
-    warm = _warm_up_end(value)
-    steep = warm + np.flatnonzero(value[warm + 1 :] >= params.jump * np.maximum(value[warm:-1], floor))
-    up = [int(i) for i in steep[:1000] if _is_leap(value, step, int(i))]
+    warm = warm_up_end(value)
+    up = leaps(rate, params.jump)
     if not up and not (value[warm + 1 :] < params.drop * value[warm:-1]).any():
         return []
     rewarmed = [(i, j) for i, j in _rewarmed(value, warm, params, peak) if not any(i <= k <= j for k in up)]
-    if _deliberate(rate, up):
+    if are_deliberate(rate, up):
         up = []
     found = [_jump(rate, i) for i in up[:MOST]]
     return found + [_restart(rate, i, j) for i, j in rewarmed[:MOST]]
-
-
-def _warm_up_end(value: FloatArray) -> int:
-    """Index of the last point of the first rise, 0 if the schedule does not start with one."""
-    falls = np.flatnonzero(np.diff(value) < 0)
-    return int(falls[0]) if len(falls) and value[0] < 0.9 * value[: falls[0] + 1].max() else 0
-
-
-def _is_leap(value: FloatArray, step: FloatArray, i: int) -> bool:
-    """Tell whether the rise after point `i` stands alone, not as one leg of a steady ramp."""
-    slope = (value[i + 1] - value[i]) / (step[i + 1] - step[i])
-    for a, b in ((i - 1, i), (i + 1, i + 2)):
-        if a >= 0 and b < len(value) and (value[b] - value[a]) / (step[b] - step[a]) >= 0.5 * slope:
-            return False
-    return True
 
 
 def _rewarmed(value: FloatArray, warm: int, params: Params, peak: float) -> list[tuple[int, int]]:
@@ -139,27 +123,6 @@ def _rewarmed(value: FloatArray, warm: int, params: Params, peak: float) -> list
                 i += top
         i += 1
     return found
-
-
-def _deliberate(rate: Series, up: list[int]) -> bool:
-    """Tell whether jumps up are the restarts of a cyclic schedule."""
-    if not up:
-        return False
-    value = rate.value
-    low = float(value[value > 0].min()) if (value > 0).any() else 0.0
-    first_peak = float(value[: up[0] + 1].max())
-    if any(value[i] > max(10.0 * low, 0.15 * first_peak) for i in up):
-        return False
-    peaks = [float(value[i + 1 : i + 3].max()) for i in up]
-    if any(p > 1.1 * first_peak for p in peaks):
-        return False
-    start = int(np.argmax(value[: up[0] + 1]))
-    at = np.array([rate.step[start], *(rate.step[i + 1] for i in up)], dtype=np.float64)
-    gaps = np.diff(at)
-    even = gaps.max() <= 1.25 * gaps.min()
-    growing = len(gaps) >= 2 and bool((np.diff(gaps) > 0).all())
-    complete = float(rate.step[-1] - at[-1]) >= 0.5 * gaps.min()
-    return bool((even or growing) and (len(up) >= 2 or complete))
 
 
 def _jump(rate: Series, i: int) -> Finding:

@@ -84,7 +84,7 @@ def _oscillates(loss: Series, params: Params) -> Finding | None:
     phi = lag1(swing)
     white = np.abs(np.fft.rfft(swing[1:] - phi * swing[:-1], n)[1:]) ** 2
     top = int(np.argmax(white))
-    if top < 5 or power.sum() == 0 or white.sum() == 0:
+    if top < 3 or power.sum() == 0 or white.sum() == 0:
         return None
     if min(_swing_of(half) for half in (swing[: n // 2], swing[n // 2 :])) < 0.5 * _swing_of(swing):
         return None
@@ -92,7 +92,7 @@ def _oscillates(loss: Series, params: Params) -> Finding | None:
     g = white[top] / white.sum()
     p_value = min(1.0, len(power) * (1.0 - g) ** (len(power) - 1))
     amplitude = float(np.sqrt(4.0 * near) / n) / level
-    if p_value > params.p_value or amplitude < params.amplitude * (2.5 if falling else 1.0):
+    if p_value > params.p_value or amplitude < params.amplitude * (2.5 if falling else 1.7 if top < 5 else 1.0):
         return None
     rest = "" if falling else " and does not fall any more"
     start, end = int(loss.step[begin]), int(loss.step[-1])

@@ -51,9 +51,9 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     held_out = [main] if main is not None else by_kind(run, Kind.EVAL_LOSS)
     if not held_out or is_reinforcement(tuple(run.series)):
         return Skipped("needs eval/loss")
-    long_enough = [s.finite() for s in held_out if len(s.finite()) >= 6]
+    long_enough = [s.finite() for s in held_out if len(s.finite()) >= 5]
     if not long_enough:
-        return Skipped("needs 6 evaluations")
+        return Skipped("needs 5 evaluations")
     turned = [(loss, turn) for loss in long_enough if (turn := _turn(loss.value, params)) is not None]
     turned = [(loss, turn) for loss, turn in turned if not _train_rises(run, int(loss.step[turn[0]]))]
     if not turned:

@@ -107,8 +107,8 @@ def _never_learned(run: Run, loss: Series, blocks: FloatArray, size: int, params
         or gained > enough + 4.0 * noise / np.sqrt(points)
         or best > enough + 4.0 * difference_sigma(blocks) + (4.0 * noise / np.sqrt(points))
     )
-    error = 1.25 * noise * np.sqrt(1.0 / points + 4.0 / n)
-    unsure = gained + 3.0 * error > params.most * scale
+    error = 1.25 * noise * np.sqrt(1.0 / many + 4.0 / n)
+    unsure = float(np.median(loss.value[:many])) - end + 3.0 * error > params.most * scale
     if learned or unsure or _eval_falls(run, params.gain) or -gained > 0.12 * scale:
         return None
     return Flat(0, n - 1, level, max(gained / scale, 0.0), "from the first step to the last", Severity.WARNING)

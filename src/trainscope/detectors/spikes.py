@@ -10,7 +10,7 @@ Algorithm
     many such jumps a healthy run of this length would show; a point or a burst of 3 or 5 points counts
     when fewer than `false_alarms` are expected, or when a jump of 30 % of the level is
     six times as high as anything else in the run. Events found are taken out and the rest is judged
-    again, so that one incident does not hide the next in its noise. Four or more single-point peaks of
+    again, so that one incident does not hide the next in its noise. Four or more peaks of at most six points and of
     like height are one info finding (hard batches), and so is a smooth hump in the first 2 % of the run that
     stays below 1.5 times the first loss (a hot warm-up).
 Parameters
@@ -37,9 +37,10 @@ from trainscope.core.run import Run, Series
 from trainscope.detectors.base import MOST, Detector, Skipped, number, training_losses
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
 from trainscope.detectors.engine.excursions import excursions, judged
+from trainscope.detectors.engine.excuses import excused
 
 RECURRING = 4
-"""From this many single-point peaks on, they are a property of the data and not an incident."""
+"""From this many peaks of at most six points on, they are a property of the data and not an incident."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     findings = []
     for loss in map(judged, losses):
         events = [e for e in excursions(loss, limits) if e.shape is Shape.SPIKE]
+        events = [e for e in events if not excused(run, int(loss.step[e.start]), e)]
         peaks = _recurring(events)
         if peaks:
             findings.append(_hard_batches(loss, peaks))
@@ -71,8 +73,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
 
 
 def _recurring(events: list[Excursion]) -> list[Excursion]:
-    """Return the single-point peaks, if there are so many that they are this run's normal, less the extreme ones."""
-    single = [e for e in events if e.end == e.start]
+    """Return the short peaks, if there are so many that they are this run's normal, less the extreme ones."""
+    single = [e for e in events if e.end - e.start <= 5]
     if len(single) < RECURRING:
         return []
     usual = sorted(e.score for e in single)[len(single) // 2]
@@ -86,7 +88,7 @@ def _hard_batches(loss: Series, peaks: list[Excursion]) -> Finding:
         severity=Severity.INFO,
         title="Hard batches",
         message=(
-            f"{loss.name} has {len(peaks)} single-point peaks, the highest {number(top.top)} at step "
+            f"{loss.name} has {len(peaks)} short peaks, the highest {number(top.top)} at step "
             f"{int(loss.step[top.peak])}; peaks that recur and are gone at once are usually hard batches."
         ),
         metric=loss.name,

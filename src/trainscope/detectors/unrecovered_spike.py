@@ -26,7 +26,7 @@ from trainscope.core.run import Run, Series
 from trainscope.detectors.base import MOST, Detector, Skipped, number, training_losses
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
 from trainscope.detectors.engine.excursions import excursions, judged
-from trainscope.detectors.engine.restarts import near_restart
+from trainscope.detectors.engine.excuses import excused
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     findings = []
     for loss in map(judged, losses):
         events = [e for e in excursions(loss, limits) if e.shape is Shape.UNRECOVERED]
-        events = [e for e in events if not near_restart(run, int(loss.step[e.start]))]
+        events = [e for e in events if not excused(run, int(loss.step[e.start]), e)]
         findings += [_finding(loss, e) for e in events[:MOST]]
     return findings
 

@@ -116,4 +116,5 @@ def standing_out(value: FloatArray, r: Residuals, limits: Limits) -> NDArray[np.
     hit[_alone(body, r, limits)] = True
     points = np.flatnonzero(hit) + START
     rise = r.z[points] * r.sigma[points]
-    return points[(rise > limits.min_rise * r.scale[points]) & (r.z[points] > 5.0)]
+    higher = value[points] > r.level[points]
+    return points[higher & (rise > limits.min_rise * r.scale[points]) & (r.z[points] > 5.0)]
