@@ -10,7 +10,7 @@ import click
 
 from trainscope.cli.exit_codes import ExitCode, of_verdict
 from trainscope.cli.options import judging_options, settings_for
-from trainscope.cli.output import check_writable, say, write_file, write_stdout
+from trainscope.cli.output import check_writable, is_stdout, tell, write_file, write_stdout
 from trainscope.cli.progress import Progress
 from trainscope.cli.terminal import render_for_terminal
 
@@ -28,7 +28,7 @@ OUTPUTS = ("terminal", "json", "markdown", "html", "junit")
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write the report to a file; one line then goes to the terminal.",
+    help="Write the report to a file (- is standard output); one line then goes to the terminal.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="No report on the terminal; only errors and the exit code.")
 def analyze(
@@ -51,32 +51,38 @@ def analyze(
     A log that cannot be read does not stop the others and never passes: the exit code is then 2, or 1
     if the gate failed on the rest.
     """
+    from trainscope.core.settings import settings_file
     from trainscope.report.pipeline import analyze as analyze_logs
 
     settings = settings_for(config, fail_on, select, ignore)
+    if out is not None and is_stdout(out):
+        out = None
     if out is not None:
-        check_writable(out)
+        used = settings_file(config)
+        check_writable(out, [used] if used is not None else [])
     with Progress() as progress:
-        analysis = analyze_logs(paths, settings, format=format_, progress=progress.update)
-    _report(analysis, output, out, quiet=quiet, no_color=no_color)
-    return of_verdict(analysis.document.verdict.status)
+        analysis = analyze_logs(paths, settings, format=format_, progress=progress.update, spare=out)
+    written = _report(analysis, output, out, quiet=quiet, no_color=no_color)
+    code = of_verdict(analysis.document.verdict.status)
+    return ExitCode.CANNOT_JUDGE if code is ExitCode.PASS and not written else code
 
 
-def _report(analysis: Analysis, output: str, out: Path | None, *, quiet: bool, no_color: bool) -> None:
+def _report(analysis: Analysis, output: str, out: Path | None, *, quiet: bool, no_color: bool) -> bool:
+    """Write the report; tell whether standard output took what was meant for it."""
     from trainscope.report.renderers import render
     from trainscope.report.terminal import summary
+    from trainscope.report.text import printable
 
-    document = analysis.document
+    document, written = analysis.document, True
     if out is not None:
         write_file(out, render(output, document, analysis.runs))
         if not quiet:
-            write_stdout(f"{summary(document)}  {out}\n")
+            written = write_stdout(f"{summary(document)}  {printable(str(out))}\n")
     elif output != "terminal":
-        write_stdout(render(output, document, analysis.runs))
+        written = write_stdout(render(output, document, analysis.runs))
     elif not quiet:
-        write_stdout(render_for_terminal(document, analysis.runs, sys.stdout, no_color=no_color))
+        written = write_stdout(render_for_terminal(document, analysis.runs, sys.stdout, no_color=no_color))
     if output != "terminal" or out is not None or quiet:
-        from trainscope.report.text import printable
-
         for failure in analysis.failures:
-            say(f"error: {printable(failure)}")
+            tell(failure)
+    return written

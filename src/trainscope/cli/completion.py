@@ -24,5 +24,5 @@ def completion(shell: str) -> ExitCode:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    write_stdout(kind(cli, {}, "trainscope", "_TRAINSCOPE_COMPLETE").source())
-    return ExitCode.PASS
+    written = write_stdout(kind(cli, {}, "trainscope", "_TRAINSCOPE_COMPLETE").source())
+    return ExitCode.PASS if written else ExitCode.CANNOT_JUDGE

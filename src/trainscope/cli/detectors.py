@@ -25,5 +25,5 @@ def detectors(config: Path | None) -> ExitCode:
         rows.append((detector.id, on, detector.title, ", ".join(detector.needs)))
     widths = [max(len(row[i]) for row in rows) for i in range(3)] + [0]
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
-    write_stdout("\n".join(line.rstrip() for line in lines) + "\n")
-    return ExitCode.PASS
+    written = write_stdout("\n".join(line.rstrip() for line in lines) + "\n")
+    return ExitCode.PASS if written else ExitCode.CANNOT_JUDGE

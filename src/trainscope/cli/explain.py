@@ -24,8 +24,8 @@ def explain(detector: str) -> ExitCode:
     from trainscope.detectors import by_id
 
     found = by_id(detector)
-    write_stdout(f"{found.page.strip()}\n\n{_settings(found)}")
-    return ExitCode.PASS
+    written = write_stdout(f"{found.page.strip()}\n\n{_settings(found)}")
+    return ExitCode.PASS if written else ExitCode.CANNOT_JUDGE
 
 
 def _settings(detector: Detector[Any]) -> str:

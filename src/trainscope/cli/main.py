@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from types import TracebackType
 from typing import NoReturn
 
@@ -16,7 +17,7 @@ import click
 
 from trainscope import __version__
 from trainscope.cli.exit_codes import ExitCode
-from trainscope.cli.output import silence_stdout
+from trainscope.cli.output import say, silence_stdout, tell
 from trainscope.core.errors import NoDataError, TrainscopeError
 
 COMMANDS: Mapping[str, str] = {
@@ -70,29 +71,38 @@ def run(args: Sequence[str] | None = None) -> int:
     """
     for stream in (sys.stdout, sys.stderr):
         # A character that the terminal's encoding lacks is no reason to fail.
-        if hasattr(stream, "reconfigure"):
+        if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
         result = cli.main(args=None if args is None else list(args), prog_name="trainscope", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
+        say(error.format_message())
         return ExitCode.CANNOT_JUDGE
     except click.ClickException as error:
-        error.show()
+        _tell_usage(error)
         return error.exit_code
     except click.Abort:
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # The reader of `--help` went away. Reports catch this themselves and keep the gate's code.
+    except SystemExit:
+        # Without its standalone mode, click ends so only where the reader of `--help` went away.
         silence_stdout()
     except TrainscopeError as error:
-        from trainscope.report.text import printable
-
-        click.echo(f"error: {printable(str(error))}", err=True)
+        tell(str(error))
         return ExitCode.NO_DATA if isinstance(error, NoDataError) else ExitCode.CANNOT_JUDGE
+    except OSError as error:
+        if isinstance(sys.stdout, TextIOWrapper):
+            silence_stdout()
+        tell(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        return ExitCode.CANNOT_JUDGE
     else:
         return result if isinstance(result, int) else ExitCode.PASS
     return ExitCode.PASS
+
+
+def _tell_usage(error: click.ClickException) -> None:
+    said = " ".join(error.format_message().split())
+    command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else "trainscope"
+    tell(f"{said.rstrip('.')}; see {command} --help")
 
 
 def main() -> NoReturn:
@@ -107,6 +117,7 @@ def _report_bug(kind: type[BaseException], error: BaseException, trace: Tracebac
     Python itself would end with 1, which is the code of a failed gate.
     """
     sys.__excepthook__(kind, error, trace)
-    click.echo("error: this is a bug in trainscope; please report it with the lines above", err=True)
-    sys.stderr.flush()
+    say("error: this is a bug in trainscope; please report it with the lines above")
+    if sys.stderr is not None:
+        sys.stderr.flush()
     os._exit(ExitCode.CANNOT_JUDGE)

@@ -14,18 +14,20 @@ if TYPE_CHECKING:
 MIN_WIDTH, MAX_WIDTH = 40, 120
 
 
-def can_draw(stream: TextIO) -> bool:
-    """Tell whether `stream` is a terminal that knows more than ASCII."""
+def can_draw(stream: TextIO | None) -> bool:
+    """Tell whether `stream` is a terminal that knows more than ASCII; None is a closed one."""
+    if stream is None:
+        return False
     utf = (stream.encoding or "").lower().replace("-", "").startswith("utf")
     return stream.isatty() and utf and os.environ.get("TERM") != "dumb"
 
 
-def wants_color(stream: TextIO, *, no_color: bool) -> bool:
+def wants_color(stream: TextIO | None, *, no_color: bool) -> bool:
     """Tell whether to colour: a terminal, and neither ``--no-color`` nor NO_COLOR (https://no-color.org)."""
     return can_draw(stream) and not no_color and not os.environ.get("NO_COLOR")
 
 
-def render_for_terminal(document: Document, runs: Mapping[str, Run], stream: TextIO, *, no_color: bool) -> str:
+def render_for_terminal(document: Document, runs: Mapping[str, Run], stream: TextIO | None, *, no_color: bool) -> str:
     """Return the report as `stream` can show it: drawn and coloured, or plain lines."""
     from trainscope.report.terminal import render
 

@@ -16,6 +16,8 @@
 
 from __future__ import annotations
 
+import codecs
+import os
 import tomllib
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +29,8 @@ from trainscope.core.finding import Severity
 
 FailOn = Literal["never", "info", "warning", "error"]
 FILE_NAME = "trainscope.toml"
+MAX_BYTES = 16 << 20
+"""Largest settings file, in bytes."""
 
 
 class Settings(BaseModel):
@@ -101,34 +105,73 @@ def load_settings(path: Path | None = None, *, start: Path | None = None) -> Set
     ConfigError
         If the file cannot be read, is not TOML, or holds an unknown key or a wrong value.
     """
+    file, found = _find(path, start)
+    if file is None:
+        return Settings()
+    folder = (start or Path.cwd()).resolve()
+    return settings_from(found, file.name if path is None and file.parent == folder else str(file))
+
+
+def settings_file(path: Path | None = None, *, start: Path | None = None) -> Path | None:
+    """Return the file that :func:`load_settings` reads, None if there is none.
+
+    Raises
+    ------
+    ConfigError
+        As :func:`load_settings` does.
+    """
+    # What was named may be a pipe, which can be read only once.
+    return path if path is not None else _find(path, start)[0]
+
+
+def _find(path: Path | None, start: Path | None) -> tuple[Path | None, object]:
+    """Return the settings file and its table."""
     if path is not None:
         found = _table_of(path)
         if found is None:
             raise ConfigError(f"{path}: no [tool.trainscope] table")
-        return settings_from(found, str(path))
+        return path, found
     folder = (start or Path.cwd()).resolve()
     for parent in (folder, *folder.parents):
         for name in (FILE_NAME, "pyproject.toml"):
             candidate = parent / name
-            if candidate.is_file():
+            if os.path.isfile(candidate):  # noqa: PTH113 (the method raises where a folder is closed to us)
                 found = _table_of(candidate)
                 if found is not None:
-                    return settings_from(found, name if parent == folder else str(candidate))
-        if (parent / ".git").exists():
+                    return candidate, found
+        if os.path.exists(parent / ".git"):  # noqa: PTH110
             break
-    return Settings()
+    return None, None
 
 
 def _table_of(path: Path) -> object:
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(_text_of(path))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read ({error})") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not valid TOML ({error})") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({(error.strerror or str(error)).lower()})") from None
+    # An integer of thousands of digits is a plain ValueError; a million brackets end the recursion.
+    except (ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ConfigError(f"{path}: not valid TOML ({why})") from None
     if path.name == "pyproject.toml":
         tool = data.get("tool", {})
         return tool.get("trainscope") if isinstance(tool, dict) else None
     return data
+
+
+def _text_of(path: Path) -> str:
+    """Return the text of a settings file; TOML is UTF-8, and some editors put a byte order mark before it."""
+    if path.exists() and not path.is_file() and not path.is_fifo():
+        raise ConfigError(f"{path}: cannot be read (it is no file)")
+    with path.open("rb") as file:
+        raw = file.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise ConfigError(f"{path}: larger than {MAX_BYTES >> 20} MiB, so it is no settings file")
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ConfigError(f"{path}: cannot be read (it is UTF-16; save it as UTF-8)")
+    try:
+        return raw.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: cannot be read (byte {error.start} is not UTF-8; save it as UTF-8)") from None

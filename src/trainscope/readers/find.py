@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import glob
+import os
+import stat
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from trainscope.core.errors import NoDataError, NoReaderError, TrainscopeError
+from trainscope.core.errors import NoDataError, NoReaderError, ReadError, TrainscopeError
 from trainscope.readers import hf_trainer, tensorboard
 from trainscope.readers.registry import reader_for
-from trainscope.readers.source import STDIN, Source
+from trainscope.readers.source import STDIN, Source, status_of, why
 
 _PACKED = (".gz", ".bz2", ".xz")
 _LOGS = (".jsonl", ".ndjson", ".csv", ".tsv")
@@ -53,7 +56,7 @@ _NEVER = frozenset(
 _SKIPPED_FOLDERS = frozenset(["__pycache__", "node_modules", "site-packages"])
 
 
-def find_logs(paths: Sequence[str]) -> list[str]:
+def find_logs(paths: Sequence[str], *, failures: list[ReadError | NoDataError] | None = None) -> list[str]:
     """Return the logs that `paths` name, each once, in a fixed order.
 
     Parameters
@@ -61,62 +64,97 @@ def find_logs(paths: Sequence[str]) -> list[str]:
     paths : sequence of str
         Files, folders, glob patterns and ``-``. A file that is named is taken whatever it is; of a folder
         the files that can be logs. A folder that is one run (Hugging Face checkpoints, TensorBoard events)
-        stands for itself.
+        stands for itself. A file that is named twice, whatever the spelling, is one log.
+    failures : list, optional
+        Where given, what would be raised is put here, so that one wrong path does not stop the others.
 
     Raises
     ------
     NoDataError
         If a pattern or a folder matches nothing.
+    ReadError
+        If a folder cannot be opened.
     """
-    found: dict[str, None] = {}
+    found: dict[object, str] = {}
+    problems: list[ReadError | NoDataError] = []
     for given in paths:
-        matched = list(_matches(given))
-        if not matched:
-            raise NoDataError(f"{given}: {_nothing(given)}")
-        found.update(dict.fromkeys(matched))
-    if not found:
-        raise NoDataError("no log was named: give files, folders or patterns")
-    return list(found)
+        before = len(problems)
+        matched = list(_matches(given, problems))
+        if not matched and len(problems) == before:
+            problems.append(NoDataError(f"{given}: {_nothing(given)}"))
+        for log in matched:
+            found.setdefault(_identity(log), log)
+    if not found and not problems:
+        problems.append(NoDataError("no log was named: give files, folders or patterns"))
+    if failures is not None:
+        failures.extend(problems)
+    elif problems:
+        raise problems[0]
+    return list(found.values())
+
+
+def _identity(log: str) -> object:
+    """Return what two spellings of one file have in common."""
+    if log == STDIN:
+        try:
+            status = os.fstat(sys.stdin.fileno())
+        except (OSError, ValueError, AttributeError):
+            return log
+    else:
+        found = status_of(log)
+        if found is None:
+            return log
+        status = found
+    # Not by number for files: two hard links are two names that somebody gave on purpose.
+    if log != STDIN and (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        return os.path.realpath(log)
+    return status.st_dev, status.st_ino
 
 
 def _nothing(given: str) -> str:
-    return "no log in this folder" if Path(given).is_dir() else "no file matches this pattern"
+    return "no log in this folder" if _is_folder(given) else "no file matches this pattern"
 
 
-def _matches(given: str) -> Iterator[str]:
-    path = Path(given)
-    if given == STDIN or path.is_file():
+def _is_folder(path: str | Path) -> bool:
+    status = status_of(path)
+    return status is not None and stat.S_ISDIR(status.st_mode)
+
+
+def _matches(given: str, problems: list[ReadError | NoDataError]) -> Iterator[str]:
+    if given == STDIN:
         yield given
-    elif path.is_dir():
-        yield from _in_folder(path)
-    elif glob.has_magic(given):
+    elif _is_folder(given):
+        yield from _in_folder(Path(given), problems)
+    elif status_of(given) is None and glob.has_magic(given):
         for match in sorted(glob.glob(given, recursive=True)):  # noqa: PTH207 (pathlib has no ~user or absolute patterns)
-            if Path(match).is_dir():
-                yield from _in_folder(Path(match))
+            if _is_folder(match):
+                yield from _in_folder(Path(match), problems)
             else:
                 yield match
     else:
         yield given  # opening it says what is wrong with it
 
 
-def _in_folder(folder: Path, *, within_run: bool = False) -> Iterator[str]:
+def _in_folder(folder: Path, problems: list[ReadError | NoDataError], *, within_run: bool = False) -> Iterator[str]:
     """Walk a folder; inside a TensorBoard run its event files are not another one."""
-    if hf_trainer.state_in(folder) is not None:
-        yield str(folder)
-        return
     try:
         entries = sorted(folder.iterdir())
-    except OSError:
+    except OSError as error:
+        problems.append(ReadError(folder, why(error)))
+        return
+    if hf_trainer.state_in(folder) is not None:
+        yield str(folder)
         return
     if not within_run and tensorboard.is_run_folder(folder):
         yield str(folder)
         within_run = True
     for entry in entries:
-        if entry.name.startswith("."):
+        status = status_of(entry)
+        if entry.name.startswith(".") or status is None:
             continue
-        if entry.is_dir() and not entry.is_symlink() and entry.name not in _SKIPPED_FOLDERS:
-            yield from _in_folder(entry, within_run=within_run)
-        elif entry.is_file() and _is_log(entry):
+        if stat.S_ISDIR(status.st_mode) and not entry.is_symlink() and entry.name not in _SKIPPED_FOLDERS:
+            yield from _in_folder(entry, problems, within_run=within_run)
+        elif stat.S_ISREG(status.st_mode) and _is_log(entry):
             yield str(entry)
 
 
@@ -132,6 +170,8 @@ def _is_log(file: Path) -> bool:
         reader_for(Source(str(file)))
     except NoReaderError:
         return False
+    except NoDataError:
+        return name.endswith(".json")  # an empty one: reading it says what is wrong
     except TrainscopeError:
-        return name.endswith(".json")  # an empty or unreadable one: reading it says what is wrong
+        return True  # one that cannot be opened must not pass unseen
     return True

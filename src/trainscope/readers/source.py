@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import IO, TextIO
 
 from trainscope.core.errors import ReadError
-from trainscope.readers.decode import HEAD_BYTES, Decoded, decode, decode_file, decompress
+from trainscope.readers.decode import HEAD_BYTES, MAX_BYTES, Decoded, decode, decode_file, decompress
 
 STDIN = "-"
 _GENERIC = frozenset({"metrics", "trainer_state", "results", "progress", "history", "log", "events", "scalars"})
 _PACKED = frozenset({".gz", ".bz2", ".xz"})
+WIDE_HEAD_BYTES = 4 << 20
+"""How much a sniffer may see of a file whose first lines are longer than ``HEAD_BYTES``."""
+_FEWEST_LINES = 3
+_PART_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The start of a source, for sniffing: at most 64 KiB, unpacked and decoded."""
+    """The start of a source, for sniffing: 64 KiB, or 4 MiB where its first lines are long; unpacked and decoded."""
 
     name: str
     """Last part of the path, lower case, without a compression suffix."""
@@ -61,7 +68,8 @@ class Source:
     @cached_property
     def is_folder(self) -> bool:
         """Whether the source is a folder."""
-        return self.data is None and self.path.is_dir()
+        status = None if self.data is not None else status_of(self.given)
+        return status is not None and stat.S_ISDIR(status.st_mode)
 
     @cached_property
     def name(self) -> str:
@@ -95,7 +103,7 @@ class Source:
         try:
             return self.path.read_bytes()
         except (OSError, ValueError) as error:
-            raise ReadError(self.given, _why(error)) from None
+            raise ReadError(self.given, why(error)) from None
 
     def decoded(self) -> Decoded:
         """Return the content as UTF-8.
@@ -121,33 +129,104 @@ class Source:
             name = name.removesuffix(suffix)
         if self.is_folder:
             return Head(name, b"", "", whole=True, folder=self.path)
-        if self.data is not None:
-            start, more = self.data[:HEAD_BYTES], len(self.data) > HEAD_BYTES
-        else:
-            try:
-                with self.path.open("rb") as file:
-                    start = file.read(HEAD_BYTES + 1)
-            except (OSError, ValueError) as error:
-                raise ReadError(self.given, _why(error)) from None
-            start, more = start[:HEAD_BYTES], len(start) > HEAD_BYTES
-        raw, _, over = decompress(start, limit=HEAD_BYTES)
-        raw = raw[:HEAD_BYTES]
+        for limit in (HEAD_BYTES, WIDE_HEAD_BYTES):
+            start, more = self._start(limit)
+            raw, damaged, over = decompress(start, limit=limit)
+            if raw.count(b"\n", 0, limit) + raw.count(b"\r", 0, limit) >= _FEWEST_LINES or not (more or over):
+                break
+        if damaged and not raw and not more:
+            raise ReadError(self.given, "is a damaged compressed file: nothing of it could be unpacked")
+        raw = raw[:limit]
         text = decode(raw)
         shown = "" if text.binary else text.data.decode("utf-8", "replace")
         return Head(name, raw, shown, whole=not more and not over)
 
+    def _start(self, limit: int) -> tuple[bytes, bool]:
+        """Return the first bytes as they are stored, and whether there are more."""
+        if self.data is not None:
+            return self.data[:limit], len(self.data) > limit
+        try:
+            with self.path.open("rb") as file:
+                start = file.read(limit + 1)
+        except (OSError, ValueError) as error:
+            raise ReadError(self.given, why(error)) from None
+        return start[:limit], len(start) > limit
 
-def _why(error: OSError | ValueError) -> str:
+
+def why(error: OSError | ValueError) -> str:
+    """Return why a path could not be opened, in words fit for a ReadError."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
+    if isinstance(error, PermissionError):
+        return "permission denied"
     if isinstance(error, OSError):
-        return f"cannot be read ({error.strerror or type(error).__name__})"
+        return f"cannot be read ({(error.strerror or type(error).__name__).lower()})"
     return "not a usable path"
 
 
+def status_of(path: str | Path) -> os.stat_result | None:
+    """Return what the system says of a path; None where it says nothing, whatever the reason."""
+    try:
+        return os.stat(path)  # noqa: PTH116 (a path may hold a NUL, which Path.stat passes on too)
+    except (OSError, ValueError):
+        return None
+
+
 def open_source(path: str | Path) -> Source:
-    """Return the source called `path`; ``-`` reads standard input to its end."""
+    """Return the source called `path`; ``-`` reads standard input to its end.
+
+    What is no regular file (a pipe, ``/dev/stdin``, the ``/dev/fd/63`` of a shell's ``<(...)``) can be
+    read only once: it is read here, and its bytes are kept.
+
+    Raises
+    ------
+    ReadError
+        If it is a device, which may have no end, or holds more than ``decode.MAX_BYTES``.
+    """
     given = str(path)
     if given == STDIN:
-        return Source(given, sys.stdin.buffer.read())
-    return Source(given)
+        if sys.stdin is None:
+            raise ReadError(given, "standard input is closed")
+        _refuse_endless(given, os.fstat(sys.stdin.fileno()) if _has_descriptor(sys.stdin) else None)
+        return Source(given, _bounded(sys.stdin.buffer, given))
+    status = status_of(given)
+    if status is None or stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
+        return Source(given)
+    _refuse_endless(given, status)
+    try:
+        with Path(given).open("rb", buffering=0) as file:
+            return Source(given, _bounded(file, given))
+    except OSError as error:
+        raise ReadError(given, why(error)) from None
+
+
+def _has_descriptor(stream: TextIO) -> bool:
+    try:
+        stream.fileno()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _refuse_endless(given: str, status: os.stat_result | None) -> None:
+    """Refuse devices, except the terminal that standard input is, and the empty one."""
+    if status is None or not (stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)):
+        return
+    null = status_of(os.devnull)
+    if null is not None and os.path.samestat(status, null):
+        return
+    terminal = sys.stdin is not None and _has_descriptor(sys.stdin) and sys.stdin.isatty()
+    if terminal and os.path.samestat(status, os.fstat(sys.stdin.fileno())):
+        return
+    raise ReadError(given, "is a device, not a log; name a file, a folder or a pipe")
+
+
+def _bounded(stream: IO[bytes], given: str, limit: int = MAX_BYTES) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while part := stream.read(_PART_BYTES):
+        parts.append(part)
+        size += len(part)
+        if size > limit:
+            raise ReadError(given, f"holds more than {limit >> 20} MiB; cut it into smaller files")
+    return b"".join(parts)

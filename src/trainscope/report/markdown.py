@@ -70,7 +70,8 @@ def _run(run: RunEntry) -> Iterator[str]:
     yield f"### {escape(label(run.name))}"
     yield ""
     steps = f"{run.x_axis}s {run.steps.first} to {run.steps.last}"
-    about = (code(run.source), escape(label(run.format)), steps, describe(count(run.findings)))
+    said = describe(count(run.findings)) if run.judged else "no detector judged this run"
+    about = (code(run.source), escape(label(run.format)), steps, said)
     yield " · ".join(about)
     yield ""
     for finding in run.findings:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
+from typing import TextIO
 
-from trainscope.core.errors import NoDataError, ReadError
+from trainscope.core.errors import ConfigError, NoDataError, ReadError
 from trainscope.core.metrics import LOSS_KINDS, Kind, kind
 from trainscope.core.run import Run
 from trainscope.core.settings import Settings
 from trainscope.detectors import Configured, configure, judge
 from trainscope.report.build import Judged, build_document, portable
 from trainscope.report.document import Document, ErrorEntry
-from trainscope.report.text import printable, shorten
+from trainscope.report.text import label, printable, shorten
 
 JUDGEABLE = LOSS_KINDS | {Kind.GRAD_NORM, Kind.REWARD}
 """A log without any of these says nothing about the health of a training run."""
@@ -39,6 +43,7 @@ def analyze(
     *,
     format: str | None = None,
     progress: Progress | None = None,
+    spare: Path | None = None,
 ) -> Analysis:
     """Find, read and judge logs.
 
@@ -52,12 +57,14 @@ def analyze(
         Name of the reader to use; found by content if not given.
     progress : callable, optional
         Told before each file and once at the end.
+    spare : Path, optional
+        Where the report will be written; it must be none of the logs.
 
     Returns
     -------
     Analysis
         A file that cannot be read does not stop the others: it is one of the document's errors, and
-        the verdict is then never ``pass``.
+        the verdict is then never ``pass``. Nor is it for a run that no detector judged.
 
     Raises
     ------
@@ -66,15 +73,17 @@ def analyze(
     ReadError
         If no log at all could be read and judged; the first reason.
     ConfigError
-        If a detector or parameter in `settings` is unknown.
+        If a detector or parameter in `settings` is unknown, or a log is `spare`.
     """
     from trainscope.readers import find_logs, read_runs
 
     chosen = configure(settings)
-    logs = find_logs(paths)
-    judged: list[Judged] = []
     failures: list[ReadError | NoDataError] = []
-    errors: list[ErrorEntry] = []
+    logs = find_logs(paths, failures=failures)
+    if spare is not None:
+        _keep_apart(spare, logs)
+    errors = [_error_entry(_place_of(failure), failure) for failure in failures]
+    judged: list[Judged] = []
     for done, log in enumerate(logs):
         if progress is not None:
             progress(done, len(logs), log)
@@ -88,11 +97,11 @@ def analyze(
             continue
         for run in runs:
             one = _judged(run, chosen)
-            if not is_judgeable(run):
-                why = ReadError(run.source, _not_judgeable(run))
+            why = _why_unjudged(one)
+            if why is not None:
                 failures.append(why)
                 errors.append(_error_entry(log, why, "not_judgeable"))
-                if not one.judgement.findings:
+                if not is_judgeable(run) and not one.judgement.findings:
                     continue
             judged.append(one)
     if progress is not None:
@@ -111,9 +120,10 @@ def analyze_runs(runs: Sequence[Run], settings: Settings) -> Analysis:
         If a detector or parameter in `settings` is unknown.
     """
     chosen = configure(settings)
-    blind = [ReadError(run.source, _not_judgeable(run)) for run in runs if not is_judgeable(run)]
+    judged = [_judged(run, chosen) for run in runs]
+    blind = [why for why in map(_why_unjudged, judged) if why is not None]
     errors = [_error_entry(why.path, why, "not_judgeable") for why in blind]
-    analysis = analysis_of([_judged(run, chosen) for run in runs], settings, errors)
+    analysis = analysis_of(judged, settings, errors)
     return replace(analysis, failures=tuple(str(why) for why in blind))
 
 
@@ -133,8 +143,55 @@ def analysis_of(judged: Sequence[Judged], settings: Settings, errors: Sequence[E
     return Analysis(document, MappingProxyType(runs))
 
 
+def _why_unjudged(one: Judged) -> ReadError | None:
+    """Return why nothing can be said of a run: it logs nothing to judge, or no detector could judge it."""
+    if not is_judgeable(one.run):
+        return ReadError(one.run.source, _not_judgeable(one.run))
+    skipped = one.judgement.skipped
+    if len(skipped) < len(one.detectors):
+        return None
+    reasons = "; ".join(f"{s.detector}: {s.reason}" for s in skipped[:3])
+    more = f" and {len(skipped) - 3} more" if len(skipped) > 3 else ""
+    said = f"all of them were skipped ({reasons}{more})" if skipped else "select, ignore and enabled leave none to run"
+    name = "" if one.run.name in one.run.source else f" {shorten(printable(one.run.name), 40)}"
+    return ReadError(one.run.source, f"no detector judged this run{name}: {said}")
+
+
+def _keep_apart(spare: Path, logs: Sequence[str]) -> None:
+    """Refuse to write over a log that is to be read, or over a file of a run's folder."""
+    try:
+        target = spare.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return  # a new file
+    for log in logs:
+        if log == "-":
+            same = sys.stdin is not None and _is_open_as(target, sys.stdin)
+        else:
+            path = Path(log)
+            same = os.path.exists(log) and (path.samefile(target) or _lies_in_run(target, path))  # noqa: PTH110
+        if same:
+            raise ConfigError(f"--out {spare}: is one of the logs to judge; name another file")
+
+
+def _is_open_as(target: Path, stream: TextIO) -> bool:
+    try:
+        return os.path.samestat(target.stat(), os.fstat(stream.fileno()))
+    except (OSError, ValueError):
+        return False
+
+
+def _lies_in_run(target: Path, folder: Path) -> bool:
+    """Tell whether a file is one of those that a run's folder is read from."""
+    own = target.name in {"trainer_state.json", "training_args.json", "args.json"} or "tfevents" in target.name
+    return own and folder.is_dir() and folder.resolve() in target.parents
+
+
+def _place_of(failure: ReadError | NoDataError) -> str:
+    return failure.path if isinstance(failure, ReadError) else str(failure).rpartition(": ")[0] or "-"
+
+
 def _not_judgeable(run: Run) -> str:
-    names = [shorten(printable(n), 40) for n in run.series if len(run.series[n])]
+    names = [label(n, 40) for n in run.series if len(run.series[n])]
     shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
     return f"nothing to judge: no loss, gradient norm or reward among its metrics ({shown}); log one of them"
 

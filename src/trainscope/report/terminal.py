@@ -133,7 +133,9 @@ def _run(entry: RunEntry, run: Run | None, *, width: int, decorated: bool) -> It
     yield Row(label(entry.name), about, "bold", "dim")
     for finding in entry.findings:
         yield from _finding(finding, entry, run, width=width, decorated=decorated)
-    if not entry.findings:
+    if not entry.judged:
+        yield Row("  --", "no detector judged this run", STYLES["warning"])
+    elif not entry.findings:
         yield Row("  ok", f"no findings by {plural(len(entry.judged), 'detector')}", "green")
     for note in entry.notes:
         yield Row("  note", prose(note.message), "dim", "dim")
