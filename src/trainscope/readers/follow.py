@@ -18,10 +18,12 @@ from trainscope.readers.csv_rows import after_lines, parse_rows
 from trainscope.readers.decode import HEAD_BYTES, decode, decompress
 from trainscope.readers.json_rows import parse_lines
 from trainscope.readers.registry import reader_for
-from trainscope.readers.source import Source
+from trainscope.readers.source import Source, status_of, why
 from trainscope.readers.table import Table, concatenate
 
 _LINE_READERS: tuple[LineReader, ...] = (jsonl, csv_log, lightning, wandb)
+_MARK_BYTES = 64
+"""How much of the start and of the end is kept to tell whether a file is still the same."""
 _UNSETTLED_LINES = 3
 """A file of fewer lines may not show its format yet."""
 
@@ -41,18 +43,21 @@ class Follower:
         self._source = Source(str(path))
         self._format = format
         self._seen: tuple[int, int, int] | None = None
+        self.generation = 0
+        """How often the log was replaced by another one, or vanished."""
         self._forget()
 
     def _forget(self) -> None:
         self._offset = 0
         self._lines = 0
         self._start = b""
+        self._end = b""
         self._reader: Reader | None = None
         self._layout: Layout | None = None
         self._parts: list[Table] = []
 
-    def poll(self) -> Run | None:
-        """Return the run as it stands now, its latest launch if there are several; None if nothing is new.
+    def poll(self) -> list[Run]:
+        """Return the runs in the log as it stands now; none if nothing is new.
 
         Raises
         ------
@@ -61,19 +66,42 @@ class Follower:
         """
         try:
             now = _state_of(self._source.path)
-        except OSError:
+        except FileNotFoundError:
+            if self._seen is not None:
+                self.generation += 1
             self._seen = None
             self._forget()
-            return None
+            return []
+        except (OSError, ValueError) as error:
+            raise ReadError(self._source.given, why(error)) from None
         if now == self._seen:
-            return None
+            return []
         if self._was_replaced(now):
+            self.generation += 1
             self._forget()
         self._seen = now
         try:
             return self._read()
         except NoDataError:
-            return None
+            return []
+
+    def finish(self) -> list[Run]:
+        """Return the runs with a last line that has no line end, as reading the whole log does; none if nothing is new.
+
+        Raises
+        ------
+        ReadError
+            If the file cannot be read.
+        """
+        status = status_of(self._source.given)
+        by_lines = any(self._reader is r for r in _LINE_READERS)
+        if status is None or (self._reader is not None and (not by_lines or status.st_size <= self._offset)):
+            return []
+        source = Source(self._source.given)
+        try:
+            return reader_for(source, self._format).read_runs(source)
+        except (NoDataError, NoReaderError):
+            return []
 
     def _was_replaced(self, now: tuple[int, int, int]) -> bool:
         """Tell whether the file is another one, or was cut and written anew."""
@@ -81,23 +109,25 @@ class Follower:
             return False
         if now[0] != self._seen[0] or now[1] < self._offset:
             return True
-        return bool(self._start) and self._bytes(0, len(self._start)) != self._start
+        # Logs of one program begin alike: what was read last tells them apart.
+        end = self._bytes(self._offset - len(self._end), len(self._end))
+        return bool(self._start) and (self._bytes(0, len(self._start)) != self._start or end != self._end)
 
-    def _read(self) -> Run | None:
+    def _read(self) -> list[Run]:
         if self._reader is None:
             self._reader = self._recognise()
         if self._reader is None:
-            return None
+            return []
         line_reader = next((r for r in _LINE_READERS if r is self._reader), None)
         if line_reader is None or not self._is_plain():
-            return self._reader.read_runs(Source(self._source.given))[-1]
+            return self._reader.read_runs(Source(self._source.given))
         if not self._append():
-            return None
+            return []
         table = self._parts[0] if len(self._parts) == 1 else concatenate(self._parts)
         self._parts = [table]
         source = Source(self._source.given)
         # Assembling adds notes to its table; the kept rows must not collect them poll by poll.
-        return line_reader.runs_from(_copy(table), source)[-1]
+        return line_reader.runs_from(_copy(table), source)
 
     def _recognise(self) -> Reader | None:
         source = Source(self._source.given)
@@ -110,7 +140,7 @@ class Follower:
 
     def _is_plain(self) -> bool:
         if not self._start:
-            self._start = self._bytes(0, 64)
+            self._start = self._bytes(0, _MARK_BYTES)
         unpacked, _, _ = decompress(self._start, limit=HEAD_BYTES)
         notes = decode(self._start).notes
         return unpacked == self._start and not any(n.kind == "encoding" and "UTF" in n.message for n in notes)
@@ -121,8 +151,7 @@ class Follower:
                 file.seek(start, os.SEEK_SET)
                 return file.read() if count is None else file.read(count)
         except OSError as error:
-            why = error.strerror or type(error).__name__
-            raise ReadError(self._source.given, f"cannot be read ({why})") from None
+            raise ReadError(self._source.given, why(error)) from None
 
     def _append(self) -> bool:
         """Parse the complete lines that came since the last poll; tell whether there were any."""
@@ -148,6 +177,7 @@ class Follower:
             table.config.update(self._layout.config)
         table.notes[:0] = text.notes
         self._offset += len(fresh)
+        self._end = fresh[-_MARK_BYTES:]
         self._lines += fresh.count(b"\n")
         self._parts.append(table)
         return True
