@@ -81,8 +81,13 @@ def test_the_main_evaluation_loss_speaks_for_its_parts():
 
 def test_too_few_evaluations_are_not_judged():
     assert judged("overfitting", run_of({"train/loss": falling()})) == Skipped("needs eval/loss")
+    four = run_of({"train/loss": falling(), "eval/loss": [3.0, 2.0, 2.5, 3.0]})
+    assert judged("overfitting", four) == Skipped("needs 5 evaluations")
+
+
+def test_five_evaluations_that_turn_clearly_are_enough():
     five = run_of({"train/loss": falling(), "eval/loss": [3.0, 2.0, 2.5, 3.0, 3.5]})
-    assert judged("overfitting", five) == Skipped("needs 6 evaluations")
+    assert only("overfitting", five).severity is Severity.WARNING
 
 
 def test_known_miss_a_turn_at_the_last_evaluation():

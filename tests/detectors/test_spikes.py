@@ -52,7 +52,7 @@ def test_a_large_spike_does_not_hide_a_small_one():
 
 def test_the_worst_are_kept_and_the_message_counts_all():
     x = falling()
-    for begin, height in zip(range(30, 390, 25), np.linspace(2.0, 4.0, 15), strict=True):
+    for begin, height in zip(range(30, 390, 25), np.linspace(3.0, 5.0, 15), strict=True):
         x[begin : begin + 2] *= height
     found = spikes(x)
     assert len(found) == MOST

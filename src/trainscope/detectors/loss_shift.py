@@ -37,7 +37,7 @@ from trainscope.detectors.engine.excuses import excused
 class Params:
     """Thresholds without units, so that they fit any loss."""
 
-    shift_rise: float = 0.08
+    shift_rise: float = 0.06
     """As a fraction of the level; seeds alone differ by 1 to 2 %."""
 
 

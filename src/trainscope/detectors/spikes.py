@@ -10,9 +10,9 @@ Algorithm
     many such jumps a healthy run of this length would show; a point or a burst of 3 or 5 points counts
     when fewer than `false_alarms` are expected, or when a jump of 30 % of the level is
     six times as high as anything else in the run. Events found are taken out and the rest is judged
-    again, so that one incident does not hide the next in its noise. Four or more peaks of at most six points and of
-    like height are one info finding (hard batches), and so is a smooth hump in the first 2 % of the run that
-    stays below 1.5 times the first loss (a hot warm-up).
+    again, so that one incident does not hide the next in its noise. Four or more peaks of
+    at most three points, 2.5 times the level and like height are one info finding (hard batches), and so is a
+    smooth hump in the first 2 % of the run that stays below 1.5 times the first loss (a hot warm-up).
 Parameters
     false_alarms: expected false jumps in a whole healthy run, whatever its length.
     min_rise: smallest jump worth a finding, as a fraction of the level.
@@ -40,7 +40,7 @@ from trainscope.detectors.engine.excursions import excursions, judged
 from trainscope.detectors.engine.excuses import excused
 
 RECURRING = 4
-"""From this many peaks of at most six points on, they are a property of the data and not an incident."""
+"""From this many peaks on, of at most three points and 2.5 times the level, they belong to the data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
 
 def _recurring(events: list[Excursion]) -> list[Excursion]:
     """Return the short peaks, if there are so many that they are this run's normal, less the extreme ones."""
-    single = [e for e in events if e.end - e.start <= 5]
+    single = [e for e in events if e.end - e.start <= 2 and e.top <= 2.5 * e.level]
     if len(single) < RECURRING:
         return []
     usual = sorted(e.score for e in single)[len(single) // 2]

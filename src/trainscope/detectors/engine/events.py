@@ -27,7 +27,7 @@ class Limits:
     """Smallest rise at the end of the run, as a fraction of the best level."""
     end_sigmas: float = 8.0
     """Smallest rise at the end, in standard errors of a block median."""
-    shift_rise: float = 0.08
+    shift_rise: float = 0.06
     """Smallest level shift, as a fraction of the level."""
 
 

@@ -23,7 +23,7 @@ from functools import lru_cache
 import numpy as np
 
 from trainscope.core.run import Series
-from trainscope.detectors.engine.events import Excursion, Limits
+from trainscope.detectors.engine.events import Excursion, Limits, Shape
 from trainscope.detectors.engine.jumps import jumps
 from trainscope.detectors.engine.residuals import START
 from trainscope.detectors.engine.shifts import end_rise, shifts
@@ -52,7 +52,8 @@ def excursions(series: Series, limits: Limits) -> tuple[Excursion, ...]:
     diverged = end_rise(value, limits)
     found = [diverged] if diverged is not None else []
     for event in jumps(value, limits):
-        if not _overlaps(event, found):
+        small = event.shape is Shape.SHIFT and event.after - event.level < limits.shift_rise * abs(event.level)
+        if not small and not _overlaps(event, found):
             found.append(event)
     for event in shifts(value, limits):
         if not _overlaps(event, found):

@@ -14,6 +14,8 @@ FloatArray = NDArray[np.float64]
 
 PASSES = 12
 """Most rounds of taking events out and looking again."""
+GRAVITY = (Shape.SPIKE, Shape.SHIFT, Shape.UNRECOVERED, Shape.DIVERGENCE)
+"""What two events that touch are together: the graver of the two."""
 
 
 def jumps(value: FloatArray, limits: Limits) -> list[Excursion]:
@@ -78,14 +80,21 @@ def _recovered(value: FloatArray, event: Excursion, sigma: float, scale: float) 
     settling = value[end + 1 : end + 1 + max(40, n // 20)]
     up = event.level + max(2.5 * sigma, 0.08 * scale)
     halves = (settling[: len(settling) // 2], settling[len(settling) // 2 :])
-    if len(settling) >= 20 and min(float(np.median(h)) for h in halves) > up:
-        rest = forward_median(value[end + 1 :], 15)
-        home = np.flatnonzero(rest <= event.level + max(sigma, 0.04 * scale))
-        stop = end + 1 + int(home[0]) if len(home) else n - 1
+    settled = min(float(np.median(h)) for h in halves) if len(settling) >= 20 else -np.inf
+    if settled > event.level + 0.4 * (event.top - event.level) and event.end - event.start < 20:
+        return replace(event, shape=Shape.SHIFT, end=_home(value, event, sigma, scale), after=settled)
+    if settled > up:
         after = float(np.median(settling))
-        return replace(event, shape=_lasting(event, after), end=stop, after=after)
+        return replace(event, shape=_lasting(event, after), end=_home(value, event, sigma, scale), after=after)
     shape = Shape.SPIKE if end - event.start <= max(60, n // 10) else Shape.UNRECOVERED
     return replace(event, shape=shape, after=float(np.median(value[end : end + 5])))
+
+
+def _home(value: FloatArray, event: Excursion, sigma: float, scale: float) -> int:
+    """Return the first point after the event at which the loss is back for 15 points, or the last point."""
+    rest = forward_median(value[event.end + 1 :], 15)
+    home = np.flatnonzero(rest <= event.level + max(sigma, 0.04 * scale))
+    return event.end + 1 + int(home[0]) if len(home) else len(value) - 1
 
 
 def _open_ended(value: FloatArray, event: Excursion, scale: float) -> Excursion:
@@ -122,6 +131,6 @@ def _joined(events: list[Excursion]) -> list[Excursion]:
             continue
         higher = max(last, event, key=lambda e: e.top)
         end = max(last.end, event.end)
-        shape = event.shape if event.end >= last.end else last.shape
+        shape = max(last.shape, event.shape, key=GRAVITY.index)
         joined[-1] = replace(higher, shape=shape, start=last.start, end=end, level=last.level, after=event.after)
     return joined
