@@ -10,13 +10,17 @@ from hypothesis import strategies as st
 
 from trainscope.core.errors import ConfigError
 from trainscope.core.finding import Severity
-from trainscope.core.run import Run
+from trainscope.core.run import Run, Series
 from trainscope.core.settings import Settings
 from trainscope.detectors import configure
 from trainscope.detectors.base import Skipped
 from trainscope.detectors.expectation import Params, parse
 
 from .runs import falling, findings, judged, only, run_of
+
+
+def series(name: str, points: int) -> Series:
+    return Series(name, np.arange(points), np.ones(points))
 
 
 def run() -> Run:
@@ -28,7 +32,7 @@ def run() -> Run:
     [
         ("train/loss at step 20 < 4", 4.0),
         ("train/loss at step 29 < 4", 4.0),  # the last point at or before it
-        ("train/loss at step 9999 > 3", 3.0),
+        ("train/loss at step 40 > 3", 3.0),
         ("train/loss last <= 2.9", 3.0),
         ("train/loss min > 2", 2.0),
         ("train/loss max < 5", 5.0),
@@ -63,6 +67,8 @@ def test_an_expectation_that_is_met_says_nothing(line):
         ("train/lost last < 3", "but the run has no train/lost; did you mean 'train/loss'?"),
         ("eval/loss last < 3", "but eval/loss has no finite value."),
         ("train/loss at step 5 < 3", "but train/loss has no finite value at or before step 5."),
+        ("train/loss at step 41 < 9", "but the run ended at step 40."),
+        ("train/loss at step 9999 > 0", "but the run ended at step 40."),
     ],
 )
 def test_what_cannot_be_checked_is_not_met(line, reason):
@@ -70,6 +76,19 @@ def test_what_cannot_be_checked_is_not_met(line, reason):
     assert found.message.endswith(reason)
     assert found.start_step is None
     assert math.isnan(found.evidence["value"])
+
+
+def test_a_metric_that_is_logged_seldom_need_not_have_the_step_if_the_run_reached_it():
+    sparse = Run("a", "a", "csv", {"train/loss": series("train/loss", 10), "eval/loss": series("eval/loss", 4)})
+    assert findings("expectation", sparse, expect=("eval/loss at step 9 <= 1",)) == []
+    assert len(findings("expectation", sparse, expect=("eval/loss at step 10 <= 1",))) == 1
+
+
+def test_expectations_that_are_set_cannot_be_disabled():
+    off = Settings(expect=["train/loss last < 3"], detectors={"expectation": {"enabled": False}})
+    with pytest.raises(ConfigError, match="remove one of the two"):
+        configure(off)
+    assert configure(Settings(detectors={"expectation": {"enabled": False}}))
 
 
 def test_each_line_is_judged_on_its_own():
@@ -86,7 +105,8 @@ def test_nothing_is_expected_unless_someone_says_so():
     [
         "", "train/loss", "train/loss < 3", "train/loss at 20 < 3", "train/loss at step x < 3", "train/loss last = 3",
         "train/loss last == 3", "train/loss last < three", "train/loss last < nan", "train/loss median < 3",
-        "train/loss last < 3 or so", "train/loss at step -5 < 3", "train/loss last < 1\ntrain/loss last < 2",
+        "train/loss last < 3 or so", "train/loss at step -5 < 3",
+        f"train/loss at step {'9' * 5001} < 3", "train/loss last < 1\ntrain/loss last < 2",
     ],
 )  # fmt: skip
 def test_a_line_outside_the_grammar_is_quoted_with_one_that_is_right(line):

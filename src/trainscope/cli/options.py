@@ -59,14 +59,28 @@ def settings_for(
     ConfigError
         If the settings file is wrong.
     """
-    from trainscope.core.settings import load_settings
+    from trainscope.core.errors import ConfigError
+    from trainscope.core.settings import load_settings, settings_file
+    from trainscope.detectors import configure
 
     changes: dict[str, object] = {}
     if fail_on is not None:
         changes["fail_on"] = fail_on
     chosen = {"select": _split(select), "ignore": _split(ignore)}
     changes |= {key: given for key, given in chosen.items() if given}
-    return load_settings(config).model_copy(update=changes)
+    settings = load_settings(config)
+    try:
+        configure(settings)
+    except ConfigError as error:
+        raise ConfigError(f"{_shown(settings_file(config))}: {error}") from None
+    return settings.model_copy(update=changes)
+
+
+def _shown(file: Path | None) -> str:
+    """Return a settings file as the errors of its parser name it: short, where it lies in this folder."""
+    if file is None:
+        return "settings"
+    return file.name if file.is_absolute() and file.parent == Path.cwd().resolve() else str(file)
 
 
 def _split(values: Iterable[str]) -> Sequence[str]:

@@ -29,6 +29,8 @@ from trainscope.core.finding import Severity
 
 FailOn = Literal["never", "info", "warning", "error"]
 FILE_NAME = "trainscope.toml"
+MAX_PARAMETER = 10**9
+"""Largest number that a detector takes."""
 MAX_BYTES = 16 << 20
 """Largest settings file, in bytes."""
 
@@ -64,6 +66,31 @@ def parse_severity(value: object, where: str) -> Severity:
     if not isinstance(value, str) or value not in names:
         raise ConfigError(f"{where}: {value!r} is not a severity{did_you_mean(str(value), names)}")
     return Severity[value.upper()]
+
+
+def check_parameter(value: object, default: object, where: str) -> object:
+    """Return a detector's parameter as its default is typed; lists become tuples.
+
+    Every number that a detector takes is a length, a share or a ratio: finite, and not below 0.
+
+    Raises
+    ------
+    ConfigError
+        If `value` is of another type than `default`, or no such number; names `where` the value stood.
+    """
+    if isinstance(value, list):
+        value = tuple(value)
+    kinds = (int, float) if isinstance(default, float) else type(default)
+    if isinstance(value, bool) != isinstance(default, bool) or not isinstance(value, kinds):
+        raise ConfigError(f"{where}: expected {type(default).__name__}, got {_short(value)}")
+    if isinstance(value, (int, float)) and not 0 <= value <= MAX_PARAMETER:
+        raise ConfigError(f"{where}: expected a number from 0 to {MAX_PARAMETER}, got {_short(value)}")
+    return value
+
+
+def _short(value: object) -> str:
+    said = repr(value)
+    return said if len(said) <= 60 else f"{said[:57]}..."
 
 
 def settings_from(data: object, where: str) -> Settings:

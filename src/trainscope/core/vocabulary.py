@@ -51,16 +51,16 @@ RL_SIGNS = frozenset({
 SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "train/grad_norm": (
         "grad norm", "gradient norm", "gnorm", "gn", "gradnorm", "total grad norm", "global grad norm",
-        "grad l2 norm", "grad norm before clip",
+        "grad norm total", "grad 2 0 norm total", "grad l2 norm", "grad norm before clip",
     ),
     "learning_rate": ("lr", "learning rate", "learningrate"),
     "train/step_time": (
         "step time", "time per step", "sec per step", "seconds per step", "iter time", "iteration time", "batch time",
         "elapsed time per iteration",
     ),
-    "train/step_time_ms": ("step time ms",),
+    "train/step_time_ms": ("step time ms", "iteration time ms"),
     "train/tokens_per_second": (
-        "tokens per second", "tokens per sec", "tok s", "tps", "wps", "throughput", "throughput tps",
+        "tokens per second", "tokens per sec", "tok s", "tps", "wps", "throughput", "throughput tps", "tgs",
     ),
     "train/samples_per_second": ("samples per second", "examples per second"),
     "train/steps_per_second": ("steps per second", "it s"),

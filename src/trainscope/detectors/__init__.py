@@ -13,7 +13,7 @@ import numpy as np
 from trainscope.core.errors import ConfigError, did_you_mean
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
-from trainscope.core.settings import Settings, parse_severity
+from trainscope.core.settings import Settings, check_parameter, parse_severity
 from trainscope.detectors import (
     divergence,
     eval_noise,
@@ -112,6 +112,10 @@ def configure(settings: Settings) -> tuple[Configured, ...]:
         raw = options.pop("severity", None)
         severity = None if raw is None else parse_severity(raw, f"detectors.{detector.id}.severity")
         params = _with_options(detector, options)
+        if not enabled and isinstance(params, expectation.Params) and params.expect:
+            raise ConfigError(
+                f"detectors.expectation.enabled: false, but expect has {len(params.expect)}; remove one of the two"
+            )
         if enabled and _wanted(detector, params, settings):
             chosen.append(Configured(detector, params, severity))
     return tuple(chosen)
@@ -130,13 +134,7 @@ def _with_options(detector: Detector[Any], options: dict[str, Any]) -> Any:  # n
         where = f"detectors.{detector.id}.{key}"
         if key not in defaults:
             raise ConfigError(f"{where}: no such parameter{did_you_mean(key, [*defaults, 'enabled', 'severity'])}")
-        default = defaults[key]
-        value = tuple(value) if isinstance(value, list) else value
-        wrong = isinstance(value, bool) != isinstance(default, bool) or not isinstance(
-            value, (int, float) if isinstance(default, float) else type(default)
-        )
-        if wrong:
-            raise ConfigError(f"{where}: expected {type(default).__name__}, got {value!r}")
+        check_parameter(value, defaults[key], where)
     return replace(detector.params, **options)
 
 

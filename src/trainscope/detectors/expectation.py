@@ -4,7 +4,8 @@ What it finds
     Each line of ``expect`` in the settings that is not met, or that names a metric the run does not have.
 Algorithm
     ``METRIC at step N OP VALUE`` reads the last finite point at or before step N; ``METRIC last|min|max|mean
-    OP VALUE`` reads all finite points. OP is one of ``<  <=  >  >=``.
+    OP VALUE`` reads all finite points. OP is one of ``<  <=  >  >=``. A run that ended before step N does not
+    meet what is expected there.
 Parameters
     expect: the expectations; normally the settings file's ``expect`` list.
 False positives
@@ -37,7 +38,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
 }
 _LINE = re.compile(
-    r"^(?P<metric>\S+)\s+(?:at\s+step\s+(?P<step>\d+)|(?P<which>last|min|max|mean))\s*"
+    r"^(?P<metric>\S+)\s+(?:at\s+step\s+(?P<step>\d{1,18})|(?P<which>last|min|max|mean))\s*"
     r"(?P<op><=|>=|<|>)\s*(?P<value>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$"
 )
 
@@ -99,6 +100,9 @@ def _check(run: Run, wanted: Expectation) -> Finding | None:
     if series is None:
         near = did_you_mean(wanted.metric, run.series)
         return _finding(wanted, None, f"Expected {wanted.text}, but the run has no {wanted.metric}{near}")
+    last = run.last_step
+    if wanted.step is not None and last is not None and wanted.step > last:
+        return _finding(wanted, None, f"Expected {wanted.text}, but the run ended at {run.x_axis} {last}.")
     found = _value(series.finite(), wanted)
     if found is None:
         when = f" at or before step {wanted.step}" if wanted.step is not None else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from trainscope.core.metrics import Kind, kind, tokens
 from trainscope.core.run import FloatArray, IntArray, Note
 from trainscope.readers import cells
-from trainscope.readers.notes import counted, quoted
+from trainscope.readers.notes import counted, quoted, shown
 from trainscope.readers.table import NULL, NUMBER, TEXT, Column, Table
 from trainscope.readers.vocabulary import STEP_NAMES, WEAK_STEP_NAMES, is_clockwork, plain_name
 
@@ -55,9 +56,20 @@ def choose_axis(table: Table, named: str | None = None) -> Axis:
     epoch = next((raw for raw in table.columns if tokens(raw)[-1:] in {("epoch",), ("epochs",)}), None)
     if epoch is not None and _is_epoch_axis(table, epoch):
         return _axis("epoch", epoch, table)
-    why = "only fractional or repeated epochs" if epoch is not None else "no step column"
-    note = Note("row_axis", f"the log has {why}, so its rows are counted from 0", table.rows)
+    note = Note("row_axis", f"{_why_rows(table, by_name, epoch)}, so its rows are counted from 0", table.rows)
     return Axis("row", None, np.arange(table.rows), np.ones(table.rows, bool), (note,))
+
+
+def _why_rows(table: Table, by_name: Mapping[str, str], epoch: str | None) -> str:
+    """Return why neither a step nor an epoch counts the rows."""
+    for name in STEP_NAMES:
+        if name in by_name:
+            value = _step_values(table.columns[by_name[name]])
+            given = value[np.isfinite(value)]
+            if len(given) and (given == given[0]).all():
+                return f"the column {shown(by_name[name])} says {given[0]:g} on every row"
+            return f"the column {shown(by_name[name])} holds no step counter"
+    return f"the log has {'only fractional or repeated epochs' if epoch is not None else 'no step column'}"
 
 
 def _step_values(column: Column) -> FloatArray:

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice, pairwise
 
 from trainscope.core.run import Note, Scalar
@@ -47,8 +48,9 @@ def split(line: str, delimiter: str) -> list[str]:
         return []
 
 
+@lru_cache(maxsize=1)
 def find_layout(head: Head) -> Layout | None:
-    """Return the layout of a delimited file, None if it is none."""
+    """Return the layout of a delimited file, None if it is none; every reader of tables asks for the same."""
     lines = head.text.splitlines()
     if not head.whole and len(lines) > 1 and not head.text.endswith(("\n", "\r")):
         lines.pop()
@@ -188,14 +190,16 @@ def _fit(names: list[str], data: Sequence[Sequence[str]]) -> list[str]:
 
 def _distinct(names: Sequence[str]) -> tuple[tuple[str, ...], Note | None]:
     counts = Counter(names)
-    out: list[str] = []
+    out: dict[str, None] = {}
     twice = [name for name in counts if counts[name] > 1 and name]
+    tried: dict[str, int] = {}
     for i, name in enumerate(names):
-        candidate, n = name or f"column_{i + 1}", 1
+        candidate, n = name or f"column_{i + 1}", tried.get(name, 1)
         while candidate in out:
             n += 1
             candidate = f"{name or 'column'}_{n}"
-        out.append(candidate)
+        out[candidate] = None
+        tried[name] = n
     if not twice:
         return tuple(out), None
     shown = ", ".join(repr(name[:40]) for name in twice[:3])

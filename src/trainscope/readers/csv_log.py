@@ -17,7 +17,7 @@ from trainscope.readers.csv_flavour import Flavour
 from trainscope.readers.csv_layout import find_layout
 from trainscope.readers.csv_rows import after_lines, parse_rows
 from trainscope.readers.source import Head, Source
-from trainscope.readers.table import Table
+from trainscope.readers.table import Table, check_size
 
 NAME = "csv"
 DESCRIPTION = "CSV, TSV and the like (also Keras, SB3, AlgoPerf, Ultralytics)"
@@ -56,6 +56,7 @@ def read_table(source: Source) -> Table:
     layout = find_layout(source.head)
     if layout is None:
         raise ReadError(source.given, "is no table: its lines do not split into columns of numbers")
+    check_size(source.given, len(layout.names), text.data.count(b"\n"))
     table = parse_rows(after_lines(text.data, layout.skip), layout)
     table.notes[:0] = [*text.notes, *layout.notes]
     table.config.update(layout.config)

@@ -22,6 +22,8 @@ HEAD_BYTES = 64 * 1024
 MAX_BYTES = 4 * 1024**3
 """Largest text read, in bytes: a compressed file that unpacks to more is a mistake or an attack."""
 
+DAMAGED = "is a damaged compressed file: nothing of it could be unpacked"
+
 _CHUNK = 1 << 20
 _TEXT_CONTROLS = frozenset(b"\t\n\r\f\b\x1b")
 _Engine: TypeAlias = "zlib._Decompress | bz2.BZ2Decompressor | lzma.LZMADecompressor"
@@ -170,13 +172,15 @@ def decode_file(data: bytes, given: str, *, limit: int = MAX_BYTES) -> Decoded:
     Raises
     ------
     ReadError
-        If it holds more than `limit` bytes.
+        If it holds more than `limit` bytes, or nothing of it can be unpacked.
     """
     plain, damaged, over = decompress(data, limit=limit)
     if over:
         raise ReadError(given, f"holds more than {limit >> 20} MiB of text; cut it into smaller files")
+    if damaged and not plain:
+        raise ReadError(given, DAMAGED)
     text = decode(plain)
     if damaged:
-        note = Note("truncated", "the compressed file ends early; what could be unpacked was read")
+        note = Note("truncated", "the compressed file ends early or is damaged; what could be unpacked was read")
         return replace(text, notes=(*text.notes, note))
     return text

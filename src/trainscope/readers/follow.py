@@ -163,7 +163,7 @@ class Follower:
         if text.binary:
             raise ReadError(self._source.given, "binary data was appended to it")
         if self._reader is jsonl:
-            table = parse_lines(text.data, first_line=self._lines + 1, final=False)
+            table = parse_lines(text.data, self._source.given, first_line=self._lines + 1, final=False)
         else:
             body = text.data
             if self._layout is None:

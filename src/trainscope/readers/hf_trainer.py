@@ -89,7 +89,7 @@ def read_runs(source: Source) -> list[Run]:
     state_, history, notes = _parse(text, inner)
     if not history:
         raise NoDataError(f"{inner.given}: log_history is empty: nothing was logged yet")
-    records = RecordTable()
+    records = RecordTable(source.given)
     records.add(history)
     table = records.table()
     table.notes += [*decoded.notes, *notes]

@@ -19,7 +19,7 @@ from trainscope.readers.assemble import Shape, runs_of
 from trainscope.readers.notes import counted
 from trainscope.readers.records import RecordTable
 from trainscope.readers.source import Head, Source
-from trainscope.readers.table import Table, from_objects
+from trainscope.readers.table import Table, check_size, from_objects
 
 NAME = "json"
 DESCRIPTION = "one JSON document: an array of objects, or arrays by name (Keras history)"
@@ -64,18 +64,18 @@ def _table(text: str, source: Source) -> Table:
         if text.startswith("["):
             records, _ = objects_in_array(text, 1)
             if records:
-                return _of_records(records, [cut_note(len(records))])
+                return _of_records(records, [cut_note(len(records))], source)
         raise ReadError(source.given, f"is not valid JSON ({error})") from None
     if isinstance(found, list):
-        return _of_records(found, [])
+        return _of_records(found, [], source)
     if isinstance(found, dict) and found:
         return _of_arrays(found, source)
     raise ReadError(source.given, "is neither an array of objects nor an object of arrays")
 
 
-def _of_records(found: list[Any], notes: list[Note]) -> Table:
+def _of_records(found: list[Any], notes: list[Note], source: Source) -> Table:
     records = [one for one in found if isinstance(one, dict)]
-    collected = RecordTable()
+    collected = RecordTable(source.given)
     collected.add(records)
     table = collected.table()
     table.notes.extend(notes)
@@ -88,6 +88,7 @@ def _of_records(found: list[Any], notes: list[Note]) -> Table:
 
 def _of_arrays(found: dict[str, Any], source: Source) -> Table:
     arrays = {name: value for name, value in found.items() if isinstance(value, list) and value}
+    check_size(source.given, len(arrays))
     rows = max(map(len, arrays.values()), default=0)
     full = {name: value for name, value in arrays.items() if len(value) == rows}
     if not full:

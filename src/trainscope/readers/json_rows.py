@@ -14,34 +14,56 @@ from typing import TYPE_CHECKING, Any
 from trainscope.core.run import Note
 from trainscope.readers.arrow_columns import column_of
 from trainscope.readers.records import RecordTable
-from trainscope.readers.table import Column, Table
+from trainscope.readers.table import MAX_COLUMNS, Column, Table, check_size
 from trainscope.readers.vocabulary import CONTAINERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _BLOCK_BYTES = 1 << 20
+_SAMPLE_BYTES = 1 << 16
 ARROW_FROM = 1 << 22
 """Bytes. The tolerant parser is done with less before Arrow is imported (0.3 s)."""
 
 
-def parse_lines(data: bytes, *, first_line: int = 1, final: bool = True) -> Table:
+def parse_lines(data: bytes, given: str = "the text", *, first_line: int = 1, final: bool = True) -> Table:
     """Return the table of the JSON objects in `data`, one a line.
 
     Parameters
     ----------
     data : bytes
         UTF-8.
+    given : str
+        What the user calls the file, for the error.
     first_line : int
         Number of the first line, for notes.
     final : bool
         Whether the file ends here, so that a broken last line is a cut one.
+
+    Raises
+    ------
+    ReadError
+        If there are too many keys for a table.
     """
-    if len(data) >= ARROW_FROM and b"null" not in data:
+    if len(data) >= ARROW_FROM and b"null" not in data and _has_settled_keys(data):
         table = _parse_with_arrow(data)
         if table is not None:
+            check_size(given, len(table.columns), table.rows)
             return table
-    return _parse_tolerantly(data, first_line, final)
+    return _parse_tolerantly(data, given, first_line, final)
+
+
+def _has_settled_keys(data: bytes) -> bool:
+    """Tell whether most rows have the same keys: the time that Arrow takes grows with rows times keys."""
+    known: set[str] = set()
+    most = 0
+    for start in (0, len(data) // 2, len(data) - _SAMPLE_BYTES):
+        for line in data[start : start + _SAMPLE_BYTES].split(b"\n")[1 if start else 0 : -1]:
+            value = _object(line)
+            if isinstance(value, dict):
+                known.update(value)
+                most = max(most, len(value))
+    return most <= MAX_COLUMNS and len(known) <= 4 * most + 16
 
 
 def _parse_with_arrow(data: bytes) -> Table | None:
@@ -75,8 +97,8 @@ def _flat(table: pa.Table) -> Iterator[tuple[str, pa.ChunkedArray]]:
             yield name, values
 
 
-def _parse_tolerantly(data: bytes, first_line: int, final: bool) -> Table:
-    records = RecordTable()
+def _parse_tolerantly(data: bytes, given: str, first_line: int, final: bool) -> Table:
+    records = RecordTable(given)
     bad: list[int] = []
     lists: list[int] = []
     line = first_line

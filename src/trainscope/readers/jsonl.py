@@ -66,7 +66,7 @@ def read_runs(source: Source) -> list[Run]:
     text = source.decoded()
     if text.binary:
         raise ReadError(source.given, "is a binary file, not JSON lines")
-    table = parse_lines(text.data)
+    table = parse_lines(text.data, source.given)
     table.notes[:0] = text.notes
     if not table.rows:
         if text.data.strip():

@@ -8,17 +8,24 @@ from typing import Any
 import numpy as np
 
 from trainscope.core.run import IntArray
-from trainscope.readers.table import Column, Table, from_objects
+from trainscope.readers.table import Column, Table, check_size, from_objects
 from trainscope.readers.vocabulary import CONTAINERS
 
 _MAX_DEPTH = 8
 
 
 class RecordTable:
-    """Collects rows of JSON objects; :meth:`table` returns them as columns."""
+    """Collects rows of JSON objects; :meth:`table` returns them as columns.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    given : str
+        What the user calls the log, for the error of one that has no end of names.
+    """
+
+    def __init__(self, given: str) -> None:
         self.rows = 0
+        self._given = given
         self._parts: dict[str, list[tuple[IntArray, Column]]] = {}
 
     def add(self, records: Sequence[Mapping[str, Any]]) -> None:
@@ -44,10 +51,14 @@ class RecordTable:
             flat = sorted(set(range(len(values))) - set(nested))
             values, rows = tuple(values[i] for i in flat), rows[flat]
         if values:
-            self._parts.setdefault(name, []).append((rows, from_objects(values)))
+            if name not in self._parts:
+                check_size(self._given, len(self._parts) + 1)
+                self._parts[name] = []
+            self._parts[name].append((rows, from_objects(values)))
 
     def table(self) -> Table:
         """Return every row added so far."""
+        check_size(self._given, len(self._parts), self.rows)
         return Table(self.rows, {name: self._join(parts) for name, parts in self._parts.items()})
 
     def _join(self, parts: list[tuple[IntArray, Column]]) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from trainscope.core.errors import ConfigError, NoDataError, NoReaderError, did_you_mean
@@ -29,6 +30,14 @@ READERS: tuple[Reader, ...] = (
     csv_log,
     tensorboard,
 )
+
+_ARCHIVES = {
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"7z\xbc\xaf": "7z",
+    b"Rar!": "rar",
+}
 
 
 def read_runs(path: str | Path, *, format: str | None = None) -> list[Run]:
@@ -80,10 +89,27 @@ def reader_for(source: Source, name: str | None = None) -> Reader:
     raise NoReaderError(source.given, _unknown(head))
 
 
+def _is_too_deep(text: str) -> bool:
+    try:
+        json.loads(text)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return False
+
+
 def _unknown(head: Head) -> str:
     tried = ", ".join(reader.NAME for reader in READERS)
     if head.folder is not None:
         return "a folder without trainer_state.json, checkpoints or event files; name the log in it"
+    archive = next((name for start, name in _ARCHIVES.items() if head.raw.startswith(start)), None)
+    if archive is not None or head.raw[257:262] == b"ustar":
+        return f"a {archive or 'tar'} archive; unpack it first"
+    if head.text.lstrip()[:1] in ("{", "[") and _is_too_deep(head.text):
+        return "JSON that is nested too deeply to be a log"
+    if not head.whole and not any(end in head.text for end in "\r\n"):
+        return f"its first line is longer than {len(head.raw) >> 20} MiB, and not JSON"
     if not head.text:
         return f"a binary file that is no event file (tried {tried})"
     return f"no reader recognises the content (tried {tried}); --format picks one by hand"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TextIO
 
 from trainscope.core.errors import ReadError
-from trainscope.readers.decode import HEAD_BYTES, MAX_BYTES, Decoded, decode, decode_file, decompress
+from trainscope.readers.decode import DAMAGED, HEAD_BYTES, MAX_BYTES, Decoded, decode, decode_file, decompress
 
 STDIN = "-"
 _GENERIC = frozenset({"metrics", "trainer_state", "results", "progress", "history", "log", "events", "scalars"})
@@ -135,7 +135,7 @@ class Source:
             if raw.count(b"\n", 0, limit) + raw.count(b"\r", 0, limit) >= _FEWEST_LINES or not (more or over):
                 break
         if damaged and not raw and not more:
-            raise ReadError(self.given, "is a damaged compressed file: nothing of it could be unpacked")
+            raise ReadError(self.given, DAMAGED)
         raw = raw[:limit]
         text = decode(raw)
         shown = "" if text.binary else text.data.decode("utf-8", "replace")

@@ -9,12 +9,18 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from trainscope.core.errors import ReadError
 from trainscope.core.run import FloatArray, IntArray, Note, Scalar
 from trainscope.readers import cells
 
 ABSENT, NUMBER, NULL, TEXT = 0, 1, 2, 3
 """State of a cell: the row has no such key; a number (NaN and infinity too); an explicit null or a blank
 cell, which may stand for either; anything else."""
+
+MAX_COLUMNS = 10_000
+"""Most metrics of one log: a model's layers have some thousands, a name with the step in it has no end."""
+MAX_CELLS = 1 << 28
+"""Most cells of one log, 9 bytes each, blanks too."""
 
 NO_TEXT: Mapping[int, str] = {}
 
@@ -63,6 +69,20 @@ class Table:
         gone = set(names)
         columns = {name: column for name, column in self.columns.items() if name not in gone}
         return Table(self.rows, columns, list(self.notes), dict(self.config))
+
+
+def check_size(given: str, columns: int, rows: int = 0) -> None:
+    """Refuse a log that has too many columns for a table.
+
+    Raises
+    ------
+    ReadError
+        If there are more than ``MAX_COLUMNS`` columns or ``MAX_CELLS`` cells; says so of the log called `given`.
+    """
+    if columns > MAX_COLUMNS:
+        raise ReadError(given, f"has more than {MAX_COLUMNS} different metric names; log fewer, or pick the columns")
+    if columns * rows > MAX_CELLS:
+        raise ReadError(given, f"has {rows} rows and {columns} metric names, too many for one table; pick the columns")
 
 
 def numeric(value: FloatArray, missing: NDArray[np.bool_] | None = None, state: int = NULL) -> Column:
