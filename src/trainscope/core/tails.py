@@ -27,7 +27,7 @@ SCALES = tuple(2.0 ** (k / 4.0) for k in range(-6, 7))
 """Ratio of the upper side's scale to the MAD's; skewed noise needs more than 1."""
 CAP = 6.0
 """Residuals beyond this many scaled MADs are left out of the fit."""
-ENOUGH = 120
+ENOUGH = 60
 """With this many residuals beyond 1.5 scaled MADs, only those are fitted: the shape of the body says nothing then."""
 _BINS = np.linspace(0.0, CAP, 61)
 _BODY = 15

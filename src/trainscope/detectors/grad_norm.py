@@ -76,7 +76,7 @@ def _explosions(norm: Series, params: Params, drift_start: int | None) -> list[F
     if len(norm) < 12:
         return []
     log = np.log(norm.value)
-    events = [e for e in jumps(log, Limits(min_rise=0.0)) if e.top - e.level >= np.log(params.burst)]
+    events = [e for e in jumps(log, Limits(min_rise=0.0, lonely=4.0)) if e.top - e.level >= np.log(params.burst)]
     if drift_start is not None:
         events = [e for e in events if norm.step[e.end] < drift_start]
     worst = sorted(events, key=lambda e: e.level - e.top)[:MOST]

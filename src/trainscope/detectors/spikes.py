@@ -9,7 +9,7 @@ Algorithm
     the run's own residuals (Student-t and Weibull laws, averaged by their posterior weight) says how
     many such jumps a healthy run of this length would show; a point or a burst of 3 or 5 points counts
     when fewer than `false_alarms` are expected, or when a jump of 30 % of the level is
-    six times as high as anything else in the run. Events found are taken out and the rest is judged
+    eight times as high as anything else in the run. Events found are taken out and the rest is judged
     again, so that one incident does not hide the next in its noise. Four or more peaks of
     at most three points, 2.5 times the level and like height are one info finding (hard batches), and so is a
     smooth hump in the first 2 % of the run that stays below 1.5 times the first loss (a hot warm-up).
@@ -47,8 +47,8 @@ RECURRING = 4
 class Params:
     """Thresholds without units, so that they fit any loss."""
 
-    false_alarms: float = 0.002
-    """Expected number of false jumps in a healthy run: 2 runs in 1,000."""
+    false_alarms: float = 0.001
+    """Expected number of false jumps in a healthy run: 1 run in 1,000."""
     min_rise: float = 0.03
     """As a fraction of the level: less than 3 % is nothing to act on."""
 

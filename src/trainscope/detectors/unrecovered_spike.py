@@ -33,7 +33,7 @@ from trainscope.detectors.engine.excuses import excused
 class Params:
     """Thresholds without units, so that they fit any loss."""
 
-    false_alarms: float = 0.002
+    false_alarms: float = 0.001
     """Expected number of false jumps in a healthy run."""
     min_rise: float = 0.03
     """As a fraction of the level."""

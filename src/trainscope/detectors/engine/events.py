@@ -19,8 +19,10 @@ class Shape(StrEnum):
 class Limits:
     """What counts as an excursion; the parameters of the four detectors together."""
 
-    false_alarms: float = 0.002
+    false_alarms: float = 0.001
     """Expected number of false jumps in a whole healthy run, whatever its length."""
+    lonely: float = 8.0
+    """A jump of ten times `min_rise` that is this many times as high as any other residual counts whatever the tail."""
     min_rise: float = 0.03
     """Smallest jump worth a finding, as a fraction of the level."""
     end_rise: float = 0.12

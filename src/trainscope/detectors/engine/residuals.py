@@ -20,9 +20,6 @@ LEVEL = 25
 NOISE = 200
 """Points that the noise is measured on, before and after."""
 
-LONELY = 6.0
-"""A residual this many times as high as any other is an event whatever the tail."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Residuals:
@@ -87,13 +84,13 @@ def _calm_lag1(z: FloatArray) -> float:
 def _alone(body: FloatArray, r: Residuals, limits: Limits) -> NDArray[np.intp]:
     """Return the index of the highest residual if nothing else in the run comes near it and the rise is large.
 
-    Of noise with a tail index of 3, one run in 200 has a largest value 6 times its second largest.
+    Of noise with a tail index of 3, one run in 500 has a largest value 8 times its second largest.
     """
     top = int(np.argmax(body))
     rest = np.concatenate((body[: max(0, top - 10)], body[top + 11 :]))
     at = top + START
     large = r.z[at] * r.sigma[at] > 10.0 * limits.min_rise * r.scale[at]
-    lonely = len(rest) >= 20 and body[top] >= LONELY * max(float(rest.max()), 2.0)
+    lonely = len(rest) >= 20 and body[top] >= limits.lonely * max(float(rest.max()), 2.0)
     return np.array([top] if large and lonely else [], dtype=np.intp)
 
 
