@@ -4,7 +4,8 @@
     ├── ReadError         a log exists but cannot be understood
     │   └── NoReaderError no reader recognises the path
     ├── NoDataError       nothing matched, or what matched holds nothing to judge
-    └── ConfigError       a settings file or an option is wrong
+    ├── ConfigError       a settings file or an option is wrong
+    └── StoreError        a recorded run cannot be written
 
 Library code raises these and never prints or exits; ``cli/`` alone turns them into messages and
 exit codes. A message is one line: where, what, and the way out.
@@ -50,6 +51,10 @@ class NoDataError(TrainscopeError):
 
 class ConfigError(TrainscopeError):
     """A settings file or an option is wrong."""
+
+
+class StoreError(TrainscopeError):
+    """A recorded run cannot be written: disk full, folder gone, remote store silent."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
