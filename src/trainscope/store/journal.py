@@ -1,0 +1,228 @@
+"""The newest steps of every layer, all layers of a step side by side in one file.
+
+One append a flush instead of one a layer, and one file open instead of ten thousand. A segment holds
+one set of layers and columns; row ``i * n_layers + j`` of a batch is layer j at its i-th step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from trainscope.store import schema, stream
+from trainscope.store.block import BoolArray, FloatArray, LayerBlock
+
+IntArray = NDArray[np.int64]
+
+
+class BlockBuffer:
+    """Collects the blocks of a few steps that share their layers, column by column."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self.names: tuple[str, ...] = ()
+        self._steps: list[int] = []
+        self._values: dict[str, FloatArray] = {}
+        self._valid: dict[str, BoolArray] = {}
+        self._histograms: dict[int, tuple[FloatArray, FloatArray]] = {}
+        self.has_histograms = False
+        """Whether any block so far had histograms."""
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def fits(self, block: LayerBlock) -> bool:
+        """Tell whether `block` has the layers of those already here."""
+        return not self._steps or block.names is self.names or block.names == self.names
+
+    def add(self, step: int, block: LayerBlock) -> None:
+        """Copy the numbers of one step."""
+        row, n = len(self._steps), len(block.names)
+        if not self._steps and block.names is not self.names:
+            if block.names != self.names:
+                self._values, self._valid = {}, {}
+            self.names = block.names
+        for name, column in block.columns.items():
+            if name not in self._values:
+                self._values[name] = np.zeros((self._capacity, n))
+                self._valid[name] = np.zeros((self._capacity, n), dtype=bool)
+            self._values[name][row] = column
+            known = block.valid.get(name) if block.valid else None
+            self._valid[name][row] = True if known is None else known
+        if block.histograms is not None:
+            counts, edges = block.histograms
+            self._histograms[row] = (np.array(counts, dtype=float), np.array(edges, dtype=float))
+            self.has_histograms = True
+        self._steps.append(step)
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the statistics seen so far, known ones first."""
+        known = [name for name in schema.LAYER_COLUMNS if name in self._values]
+        return (*known, *sorted(self._values.keys() - set(known)))
+
+    @property
+    def first_step(self) -> int:
+        """The oldest step in here."""
+        return self._steps[0]
+
+    def take(self, columns: tuple[str, ...], dictionary: pa.Array, *, histograms: bool) -> list[pa.Array]:
+        """Return the arrays of one record batch; they look into this buffer until `reset`."""
+        k, n = len(self._steps), len(self.names)
+        arrays = [
+            pa.array(np.repeat(np.asarray(self._steps, dtype=np.int64), n)),
+            pa.DictionaryArray.from_arrays(pa.array(np.tile(np.arange(n, dtype=np.int32), k)), dictionary),
+        ]
+        for name in columns:
+            if name in self._values:
+                arrays.append(_floats(self._values[name][:k], self._valid[name][:k]))
+            else:
+                arrays.append(pa.nulls(k * n, pa.float64()))
+        if histograms:
+            arrays += _lists(self._histograms, k, n)
+        return arrays
+
+    def reset(self) -> None:
+        """Forget the buffered steps."""
+        self._steps, self._histograms = [], {}
+        for valid in self._valid.values():
+            valid[:] = False
+
+
+def _floats(values: FloatArray, valid: BoolArray) -> pa.Array:
+    if valid.all():
+        return pa.Array.from_buffers(pa.float64(), values.size, [None, pa.py_buffer(values)])
+    bitmap = np.packbits(valid.ravel(), bitorder="little")
+    return pa.Array.from_buffers(pa.float64(), values.size, [pa.py_buffer(bitmap), pa.py_buffer(values)])
+
+
+def _lists(histograms: dict[int, tuple[FloatArray, FloatArray]], k: int, n: int) -> list[pa.Array]:
+    """Return the two list columns; rows without a histogram are null."""
+    present = np.zeros((k, n), dtype=bool)
+    parts: tuple[list[FloatArray], list[FloatArray]] = ([], [])
+    widths: tuple[NDArray[np.int32], ...] = tuple(np.zeros((k, n), dtype=np.int32) for _ in parts)
+    for row, pair in sorted(histograms.items()):
+        present[row] = ~np.isnan(pair[1][:, 0])
+        for part, width, array in zip(parts, widths, pair, strict=True):
+            part.append(array[present[row]].ravel())
+            width[row][present[row]] = array.shape[1]
+    missing = pa.array(~present.ravel())
+    columns = []
+    for part, width in zip(parts, widths, strict=True):
+        offsets = np.concatenate(([0], np.cumsum(width.ravel()))).astype(np.int32)
+        values = np.concatenate(part) if part else np.zeros(0)
+        columns.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(values), mask=missing))
+    return columns
+
+
+class _Sink:
+    """Collects what Arrow writes, so that it reaches the disk in one piece."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def write(self, data: Any) -> int:  # noqa: ANN401 - bytes or an Arrow buffer
+        self._parts.append(bytes(data))
+        return len(self._parts[-1])
+
+    def flush(self) -> None: ...
+
+    def take(self) -> bytes:
+        data, self._parts = b"".join(self._parts), []
+        return data
+
+
+class SegmentWriter:
+    """Appends the buffered steps to one segment file, which is closed between two flushes."""
+
+    def __init__(
+        self, path: Path, names: tuple[str, ...], columns: tuple[str, ...], *, histograms: bool
+    ) -> None:
+        self.path, self.names, self.columns, self.histograms = path, names, columns, histograms
+        self.steps = 0
+        self._dictionary = pa.array(names, pa.string())
+        self._schema = schema.journal_schema(columns, histograms=histograms)
+        self._sink = _Sink()
+        self._writer = pa.ipc.new_stream(pa.PythonFile(self._sink, mode="w"), self._schema)
+
+    def takes(self, buffer: BlockBuffer) -> bool:
+        """Tell whether what is buffered has this segment's layers and no new column."""
+        return (
+            (buffer.names is self.names or buffer.names == self.names)
+            and set(buffer.columns()) <= set(self.columns)
+            and (self.histograms or not buffer.has_histograms)
+        )
+
+    def write(self, buffer: BlockBuffer) -> None:
+        """Append what is buffered and empty the buffer.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be written; this segment must not be used again then.
+        """
+        self.steps += len(buffer)
+        arrays = buffer.take(self.columns, self._dictionary, histograms=self.histograms)
+        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        buffer.reset()
+        stream.append_bytes(self.path, self._sink.take())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Some steps of all layers of one segment."""
+
+    names: tuple[str, ...]
+    steps: IntArray
+    """(k,) steps, in the order of the batch."""
+    batch: pa.RecordBatch
+    """k * n rows, step-major."""
+
+    def richness(self) -> IntArray:
+        """Return how many statistics each step has, (k,)."""
+        total = np.zeros(len(self.steps), dtype=np.int64)
+        for column in self.batch.columns[2:]:
+            valid = column.is_valid().to_numpy(zero_copy_only=False)
+            total += valid.reshape(len(self.steps), -1).any(axis=1)
+        return total
+
+    def only(self, mask: BoolArray) -> Chunk:
+        """Return the steps where `mask` (k,) is true."""
+        if mask.all():
+            return self
+        rows = pa.array(np.repeat(mask, len(self.names)))
+        return Chunk(self.names, self.steps[mask], self.batch.filter(rows))
+
+
+def chunks(path: Path, columns: tuple[str, ...] | None = None) -> Iterator[Chunk]:
+    """Yield what a segment holds, batch by batch, with all or only some of its statistics."""
+    names: tuple[str, ...] = ()
+    dictionary: pa.Array | None = None
+    for batch in stream.batches(path):
+        layer = batch.column("layer")
+        if dictionary is None or not layer.dictionary.equals(dictionary):
+            dictionary = layer.dictionary
+            names = tuple(dictionary.to_pylist())
+        if columns is not None:
+            batch = batch.select(["step", "layer", *(c for c in columns if c in batch.schema.names)])
+        steps = batch.column("step").to_numpy()[:: max(len(names), 1)]
+        yield Chunk(names, steps, batch)
+
+
+def by_layer(found: list[Chunk]) -> Iterator[tuple[str, pa.Table]]:
+    """Turn chunks that share their layers step-major to layer-major; yield each layer's own rows."""
+    table = pa.Table.from_batches([c.batch for c in found]).drop_columns(["layer"])
+    names = found[0].names
+    n = len(names)
+    order = np.arange(len(table)).reshape(-1, n).T.ravel()
+    table = table.take(pa.array(order)).combine_chunks()
+    k = len(table) // n
+    for index, name in enumerate(names):
+        yield name, table.slice(index * k, k)
