@@ -30,10 +30,10 @@ class LayerBlock:
         For a statistic that only some layers have (an activation of a bias, the gradient of a frozen
         weight): False reads back as null. A statistic that is not in here is there for every layer.
     histograms : (counts, edges), optional
-        ``counts`` (n, bins) and ``edges`` (n, bins + 1) of the weights at this step. The edges of a layer must be
-        the same at every step (chosen once, from its first histogram, with room on both sides), and the
-        outer bins also count what lies beyond them: only then does the divergence between two steps
-        mean something. A row of NaN edges stands for a layer without a histogram.
+        ``counts`` (n, bins) and ``edges`` (n, bins + 1) of the weights at this step. The edges of a layer
+        must be the same at every step (chosen once, from its first histogram, with room on both sides),
+        and the outer bins also count what lies beyond them: only then does the divergence between two
+        steps mean something. A row of NaN edges stands for a layer without a histogram.
     """
 
     names: tuple[str, ...]

@@ -216,9 +216,14 @@ def chunks(path: Path, columns: tuple[str, ...] | None = None) -> Iterator[Chunk
         yield Chunk(names, steps, batch)
 
 
-def by_layer(found: list[Chunk]) -> Iterator[tuple[str, pa.Table]]:
-    """Turn chunks that share their layers step-major to layer-major; yield each layer's own rows."""
+def by_layer(found: list[Chunk], known: pa.Schema | None = None) -> Iterator[tuple[str, pa.Table]]:
+    """Turn chunks that share their layers step-major to layer-major; yield each layer's own rows.
+
+    With the columns of `known` where it is given.
+    """
     table = pa.Table.from_batches([c.batch for c in found]).drop_columns(["layer"])
+    if known is not None:
+        table = schema.conform(table, known)
     names = found[0].names
     n = len(names)
     order = np.arange(len(table)).reshape(-1, n).T.ravel()

@@ -73,7 +73,7 @@ class LayerStore:
             kept = [c.only(part) for c, part in zip(group, parts, strict=True) if part.any()]
             if kept:
                 self._widen(_extra(kept[0].batch.schema))
-                for name, rows in by_layer(kept):
+                for name, rows in by_layer(kept, schema.layer_schema("", self._extra)):
                     self._append(name, rows)
         stream.remove(segment)
 
@@ -84,8 +84,8 @@ class LayerStore:
             if not len(rows):
                 return
         path = self._folder / self.files.file(name)
-        table = schema.conform(rows, schema.layer_schema(name, self._extra))
-        stream.append(path, table.schema, table.to_batches())
+        full = rows.schema if held.rows else schema.layer_schema(name, self._extra)
+        stream.append(path, full, rows.to_batches())
         held.rows += len(rows)
         held.last_step = int(rows.column("step")[-1].as_py())
         if held.rows > 2 * retention.MAX_OLD_STEPS + self._window:

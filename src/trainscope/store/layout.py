@@ -92,6 +92,10 @@ class LayerFiles:
         self._taken.add(file.removesuffix(SUFFIX).lower())
         return file
 
+    def names(self) -> list[str]:
+        """Return the layers in the order of first use."""
+        return list(self._file)
+
     def items(self) -> list[tuple[str, str]]:
         """Return (name, file) in the order of first use."""
         return list(self._file.items())

@@ -11,7 +11,7 @@ from trainscope.core.errors import ConfigError, ReadError, StoreError
 from trainscope.store import layout
 
 if TYPE_CHECKING:
-    from fsspec import AbstractFileSystem
+    from fsspec import AbstractFileSystem  # type: ignore[import-untyped]
 
 
 def is_uri(path: str) -> bool:
@@ -68,7 +68,7 @@ class Mirror:
             for name in self._seen.keys() - now.keys():
                 self._files.rm_file(f"{self._root}/{name}")
                 del self._seen[name]
-        except Exception as error:  # noqa: BLE001 - every fsspec backend raises its own kinds
+        except Exception as error:  # every fsspec backend raises its own kinds
             raise StoreError(f"{self._uri}: cannot be written ({_first_line(error)})") from error
 
 
@@ -83,7 +83,7 @@ def fetch(uri: str, cache: Path) -> Path:
     try:
         files, root = _open(uri)
         found = files.find(root, detail=True)
-    except Exception as error:  # noqa: BLE001 - every fsspec backend raises its own kinds
+    except Exception as error:  # every fsspec backend raises its own kinds
         raise ReadError(uri, f"cannot be read ({_first_line(error)})") from error
     if not found:
         raise ReadError(uri, "nothing is there")
@@ -97,7 +97,7 @@ def fetch(uri: str, cache: Path) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             files.get_file(remote, str(target))
-        except Exception as error:  # noqa: BLE001 - every fsspec backend raises its own kinds
+        except Exception as error:  # every fsspec backend raises its own kinds
             raise ReadError(uri, f"{relative}: cannot be read ({_first_line(error)})") from error
     return home
 

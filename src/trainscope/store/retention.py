@@ -1,7 +1,8 @@
 """Which steps stay: all of the newest, of older ones the one in each stretch that says most.
 
-Disk stays bounded however long a run is: when the thinned-out part outgrows ``MAX_OLD_STEPS``, the stretches double. Every
-thinning at least halves that part, so the work per recorded step does not grow with the run.
+Disk stays bounded however long a run is: when the thinned-out part outgrows ``MAX_OLD_STEPS``, the
+stretches double. Every thinning at least halves that part, so the work per recorded step does not grow
+with the run.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ BoolArray = NDArray[np.bool_]
 def one_per_stretch(step: IntArray, stretch: int, richness: NDArray[np.integer]) -> BoolArray:
     """Return a mask that keeps the richest (then first) of the steps in each `stretch`.
 
-    Rich means many statistics: a step with activations and a histogram outlives its neighbours, whatever the phase of
-    the sampling.
+    Rich means many statistics: a step with activations and a histogram outlives its neighbours, whatever
+    the phase of the sampling.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Arrow schemas of a recorded run, version 2, and how older and newer files are read.
 
-Contract: within a major version columns are only added, and every column but ``step`` and the key columns is nullable.
-A reader ignores columns it does not know and supplies nulls for those a file lacks. The names of
-version 1 (trainscope 1.x) keep their meaning, so one reader reads both.
+Contract: within a major version columns are only added, and every column but ``step`` and the key
+columns is nullable. A reader ignores columns it does not know and supplies nulls for those a file lacks.
+The names of version 1 (trainscope 1.x) keep their meaning, so one reader reads both.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ SCALAR_COLUMNS: dict[str, pa.DataType] = {
 }
 """Columns of ``global.arrow`` beside ``step``.
 
-``loss`` raw, as handed over. ``grad_norm_*`` global L2, unscaled, over all shards. ``lr`` of the first parameter group.
-``optimizer_m_norm``, ``optimizer_v_norm`` L2 over all first and second moments. ``step_time_ms`` milliseconds.
-``*_memory_mb`` MiB now. ``grad_scale`` of the GradScaler; ``step_skipped`` it refused to step. ``wall_time`` Unix seconds.
+``loss`` raw, as handed over. ``grad_norm_*`` global L2, unscaled, over all shards. ``lr`` of the first
+parameter group. ``optimizer_m_norm``, ``optimizer_v_norm`` L2 over all first and second moments.
+``step_time_ms`` milliseconds. ``*_memory_mb`` MiB now. ``grad_scale`` of the GradScaler; ``step_skipped``
+it refused to step. ``wall_time`` Unix seconds.
 """
 
 LAYER_COLUMNS: tuple[str, ...] = (
@@ -73,8 +74,8 @@ LAYER_COLUMNS: tuple[str, ...] = (
 )
 """Float64 columns of ``layers/<name>.arrow`` beside ``step``; histograms follow as lists.
 
-``update_ratio`` is update norm over weight norm. ``rms_t`` is the root mean square of gradient over sqrt(v) (StableAdamW).
-``act_kurtosis`` is excess kurtosis. ``attn_entropy`` is in nat.
+``update_ratio`` is update norm over weight norm. ``rms_t`` is the root mean square of gradient over sqrt(v)
+(StableAdamW). ``act_kurtosis`` is excess kurtosis. ``attn_entropy`` is in nat.
 """
 
 HISTOGRAM_COLUMNS = ("hist_counts", "hist_edges")
@@ -87,7 +88,7 @@ def global_schema(extra: Iterable[str] = ()) -> pa.Schema:
 
 
 def layer_schema(layer: str, extra: Iterable[str] = ()) -> pa.Schema:
-    """Return the schema of one layer's file; the full name is in the metadata, whatever the file is called."""
+    """Return the schema of one layer's file; its metadata has the full name, whatever the file is called."""
     fields = [_step(), *statistic_fields((*LAYER_COLUMNS, *extra)), *histogram_fields()]
     return _versioned(fields, {LAYER_KEY: layer.encode()})
 

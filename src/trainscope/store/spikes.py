@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute  # loaded by Table.filter: at the first spike it would cost 0.2 s
 
 from trainscope.store import layout, schema, stream
 from trainscope.store.journal import Chunk, by_layer, chunks
 from trainscope.store.layers import LayerStore
 
 MAX_WINDOWS = 100
-"""Windows kept; beyond it the first and the newest half stay, so that a diverging run cannot fill the disk."""
+"""Windows kept; beyond it the first half and the newest stay: a diverging run must not fill the disk."""
 
 
 @dataclass(slots=True)
@@ -74,7 +75,7 @@ def write_window(run: Path, window: Window, rows: pa.RecordBatch, layers: LayerS
 
 
 def _layer_rows(run: Path, window: Window, layers: LayerStore) -> Iterable[tuple[str, pa.Table]]:
-    """Yield each layer's rows of the window: from the journal, and from its file where a resume cut between."""
+    """Yield each layer's rows: from the journal, and from its file where a resume came between."""
     found: dict[str, list[pa.Table]] = {}
     oldest = None
     for segment in layout.segments(run):
@@ -84,7 +85,7 @@ def _layer_rows(run: Path, window: Window, layers: LayerStore) -> Iterable[tuple
             for name, rows in by_layer(inside):
                 found.setdefault(name, []).append(rows)
     before = (window.last + 1 if oldest is None else oldest) - 1
-    for name, _ in layers.files.items():
+    for name in layers.files.names():
         earlier = layers.rows(name, window.first, before) if before >= window.first else None
         if earlier is not None and len(earlier):
             found.setdefault(name, []).insert(0, earlier)
@@ -107,7 +108,8 @@ def remove_window(run: Path, step: int) -> None:
 def set_aside(run: Path, steps: Iterable[int], number: int) -> None:
     """Move windows of steps that will be trained again into ``spikes/rewound-<number>/``.
 
-    The spike did happen, and is often why the run was rewound; but its steps are no longer this run's history.
+    The spike did happen, and is often why the run was rewound; but its steps are no longer this run's
+    history.
     """
     home = run / layout.SPIKES / f"rewound-{number}"
     with stream.writing(home):

@@ -129,8 +129,8 @@ def is_torn(path: Path) -> bool:
 def whole_length(path: Path) -> int:
     """Return where the last whole message ends, in bytes; 0 if not even the schema is whole."""
     end = 0
-    for _, end in _scan(path):
-        pass
+    for _, after in _scan(path):
+        end = after
     if end == 0 and schema_of(path) is not None:
         with pa.OSFile(str(path)) as source:
             pa.ipc.open_stream(source)

@@ -28,9 +28,9 @@ Shares = Mapping[str, NDArray[np.floating[Any]]]
 class RunWriter:
     """One run directory, open for writing. Not thread-safe; one object a rank.
 
-    Every method that touches the disk raises :class:`~trainscope.core.errors.StoreError` (and nothing else) when
-    the disk is full, the folder has gone, or the remote store does not answer. The rows of the failed
-    flush are dropped; later calls may be made and work again once the cause has gone.
+    Every method that touches the disk raises :class:`~trainscope.core.errors.StoreError` (and nothing else)
+    when the disk is full, the folder has gone, or the remote store does not answer. The rows of the
+    failed flush are dropped; later calls may be made and work again once the cause has gone.
 
     Make one with :meth:`create`.
 
@@ -142,9 +142,9 @@ class RunWriter:
     def mark_spike(self, step: int, score: float) -> None:
         """Ask for the window around `step`, which must be the step appended last.
 
-        Flushes at once. ``spikes/spike_step_<N>.arrow`` and ``spikes/spike_step_<N>_layers/`` are written when
-        the ``spike_window_after`` steps after it have been appended, or at `close`. A spike inside the
-        window of an earlier one is noted in that window instead of opening its own.
+        Flushes at once. ``spikes/spike_step_<N>.arrow`` and ``spikes/spike_step_<N>_layers/`` are written
+        when the ``spike_window_after`` steps after it have been appended, or at `close`. A spike inside
+        the window of an earlier one is noted in that window instead of opening its own.
         """
         if self._open is not None:
             self._open.also.append(step)
