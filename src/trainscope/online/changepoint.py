@@ -65,7 +65,10 @@ class ChangePoint(AnomalyDetector):
         self._after: list[float] | None = None
 
     def update(self, value: float) -> float | None:
-        """Take the loss of one step; return its score if it is an alarm. NaN and infinity are left to `non_finite`."""
+        """Take the loss of one step; return its score if it is an alarm.
+
+        NaN and infinity are left to `non_finite`.
+        """
         if not math.isfinite(value):
             return None
         if self._after is not None:
