@@ -4,6 +4,7 @@
     ├── ReadError         a log exists but cannot be understood
     │   └── NoReaderError no reader recognises the path
     ├── NoDataError       nothing matched, or what matched holds nothing to judge
+    ├── RecorderError     the recorder was used out of order
     ├── ConfigError       a settings file or an option is wrong
     └── StoreError        a recorded run cannot be written
 
@@ -51,6 +52,10 @@ class NoDataError(TrainscopeError):
 
 class ConfigError(TrainscopeError):
     """A settings file or an option is wrong."""
+
+
+class RecorderError(TrainscopeError):
+    """The recorder was asked for something out of order: attached twice, a step without attaching."""
 
 
 class StoreError(TrainscopeError):

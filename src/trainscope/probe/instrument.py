@@ -12,6 +12,7 @@ not wait for the device before `read`.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from . import clipping
 from .boundary import Boundary
 from .forwards import Forwards
 from .histograms import Histograms
-from .measurement import Measurement
+from .measurement import Measurement, Sum
 from .names import watch
 from .reading import Reader, Reading
 from .statistics import Statistics
@@ -42,6 +43,17 @@ class Options:
     histogram_bins: int = 16
     device: str | None = None
     """Where statistics are computed; None is where each tensor is."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Peek:
+    """A few numbers of a step, ahead of its reading."""
+
+    vectors: dict[str, Tensor]
+    grad_norm: float | None
+    """Global L2 norm of the gradient."""
+    shares: dict[str, float]
+    """Router or addressor to its largest share."""
 
 
 class Probe:
@@ -161,6 +173,23 @@ class Probe:
                 statistics.learn(flat=flat, bad=bad)
             readings.append(reading)
         return readings
+
+    def peek(self, found: Measurement, names: Sequence[str] = ()) -> Peek:
+        """Return what live detectors need of one step now, before it is read; one device-to-host copy."""
+        wanted = {name: found.vectors[name] for name in names if name in found.vectors}
+        wanted.update({f"shares {name}": found.vectors[f"shares {name}"] for name in found.shares})
+        if "sums" in found.vectors and found.has.get("grad"):
+            wanted["squares"] = found.vectors["sums"].view(len(Sum), -1)[Sum.GRAD_SQUARES]
+        vectors = to_host([wanted])[0]
+        norm = math.fsum(vectors["squares"].tolist()) ** 0.5 if "squares" in vectors else None
+        shares = {name: max(vectors[f"shares {name}"].tolist()) for name in found.shares}
+        totals = {name: sum(vectors[f"shares {name}"].tolist()) or 1.0 for name in found.shares}
+        return Peek(vectors, norm, {name: share / totals[name] for name, share in shares.items()})
+
+    @property
+    def addressors(self) -> frozenset[str]:
+        """Names of the blocks that are addressors and not routers."""
+        return self.forwards.routing.addressors
 
     def _begin(self, found: Measurement, sampled: bool) -> None:
         """Begin the next step."""

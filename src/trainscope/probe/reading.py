@@ -42,6 +42,8 @@ class Reading:
     histograms : (counts, edges), optional
         (n, bins) and (n, bins + 1) float64.
     shares : dict of str to (experts,) tensor
+    extra : dict of str to float
+        Numbers that the caller put among the measurement's vectors: ``loss``, ``norm_after_clip``.
     """
 
     scalars: dict[str, float | int | bool | None]
@@ -50,6 +52,10 @@ class Reading:
     valid: dict[str, Tensor]
     histograms: tuple[Tensor, Tensor] | None
     shares: dict[str, Tensor]
+    extra: dict[str, float]
+
+
+EXTRA = ("loss", "norm_after_clip")
 
 
 class Reader:
@@ -87,7 +93,8 @@ class Reader:
         if table or len(self._names) > self._count:
             self._widen(columns, valid)
         shares = {name: _share(vectors[f"shares {name}"]) for name in found.shares}
-        return Reading(scalars, self._names, columns, valid, histograms, shares), flat, bad
+        extra = {name: vectors[name].tolist()[0] for name in EXTRA if name in vectors}
+        return Reading(scalars, self._names, columns, valid, histograms, shares, extra), flat, bad
 
     def _mask(self, places: Sequence[int]) -> Tensor | None:
         """Return which parameters have a statistic, None if all have."""
@@ -236,9 +243,13 @@ def _norm(
     if not len(places):
         scalars[name] = None
         return 0.0
-    norm = math.sqrt(total) if (total := squares.sum().tolist()) >= 0 else math.nan
+    norm = _root(squares.sum(0, keepdim=True).tolist()[0])
     scalars[name] = norm
     return norm
+
+
+def _root(total: float) -> float:
+    return math.sqrt(total) if total >= 0 else math.nan
 
 
 def _share(counts: Tensor) -> Tensor:

@@ -34,10 +34,14 @@ class Routing:
         self._guard = guard
         self._handles: list[Any] = []
         self._shares: dict[str, Tensor] = {}
+        self.addressors: frozenset[str] = frozenset()
+        """Names of the blocks that are addressors."""
 
     def arm(self) -> None:
         """Put the hooks in place."""
-        for name, module, chosen in blocks(self._model):
+        found = blocks(self._model)
+        self.addressors = frozenset(name for name, _, chosen in found if chosen is None)
+        for name, module, chosen in found:
             self._handles.append(module.register_forward_hook(self._hook(name, chosen)))
 
     def disarm(self) -> None:
