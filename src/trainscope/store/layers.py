@@ -53,7 +53,7 @@ class LayerStore:
             if table is not None:
                 last = int(table.column("step")[-1].as_py()) if len(table) else -1
                 self._held[name] = _Held(len(table), last)
-                self._extra = self._extra or _extra(table.schema)
+                self._extra = self._extra or schema.extra(table.schema)
 
     def fold(self, segment: Path, *, newest: int) -> None:
         """Move a segment's steps into the layer files, thinned where they are older than the window.
@@ -72,7 +72,7 @@ class LayerStore:
             parts = np.split(mask, np.cumsum([len(c.steps) for c in group])[:-1])
             kept = [c.only(part) for c, part in zip(group, parts, strict=True) if part.any()]
             if kept:
-                self._widen(_extra(kept[0].batch.schema))
+                self._widen(schema.extra(kept[0].batch.schema))
                 for name, rows in by_layer(kept, schema.layer_schema("", self._extra)):
                     self._append(name, rows)
         stream.remove(segment)
@@ -84,8 +84,8 @@ class LayerStore:
             if not len(rows):
                 return
         path = self._folder / self.files.file(name)
-        full = rows.schema if held.rows else schema.layer_schema(name, self._extra)
-        stream.append(path, full, rows.to_batches())
+        head = None if held.rows else schema.layer_schema(name, self._extra)
+        stream.append_bytes(path, stream.messages(head, rows.to_batches()))
         held.rows += len(rows)
         held.last_step = int(rows.column("step")[-1].as_py())
         if held.rows > 2 * retention.MAX_OLD_STEPS + self._window:
@@ -153,11 +153,6 @@ def name_of(path: Path) -> str | None:
     found = stream.schema_of(path)
     raw = None if found is None or found.metadata is None else found.metadata.get(schema.LAYER_KEY)
     return None if raw is None else raw.decode("utf-8", "replace")
-
-
-def _extra(found: pa.Schema) -> tuple[str, ...]:
-    known = {"step", "layer", *schema.LAYER_COLUMNS, *schema.HISTOGRAM_COLUMNS}
-    return tuple(name for name in found.names if name not in known)
 
 
 def _grouped(found: Iterator[Chunk]) -> Iterator[list[Chunk]]:

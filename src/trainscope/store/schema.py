@@ -101,6 +101,12 @@ def journal_schema(columns: Iterable[str], *, histograms: bool) -> pa.Schema:
     )
 
 
+def extra(*found: pa.Schema) -> tuple[str, ...]:
+    """Return the statistics in any of the schemas that :data:`LAYER_COLUMNS` does not list."""
+    known = {"step", "layer", *LAYER_COLUMNS, *HISTOGRAM_COLUMNS}
+    return tuple(dict.fromkeys(name for s in found for name in s.names if name not in known))
+
+
 def statistic_fields(columns: Iterable[str]) -> list[pa.Field]:
     """Return one nullable float field a statistic."""
     return [pa.field(name, pa.float64()) for name in columns]

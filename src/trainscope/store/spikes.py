@@ -65,9 +65,9 @@ def write_window(run: Path, window: Window, rows: pa.RecordBatch, layers: LayerS
     with stream.writing(folder):
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-    for name, rows_of_layer in _layer_rows(run, window, layers):
-        table = schema.conform(rows_of_layer, schema.layer_schema(name)).combine_chunks()
-        stream.append(part / layers.files.file(name), table.schema, table.to_batches())
+    for name, found in _layer_rows(run, window, layers):
+        data = stream.messages(schema.layer_schema(name, schema.extra(found.schema)), found.to_batches())
+        stream.append_bytes(part / layers.files.file(name), data)
     with stream.writing(folder):
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
@@ -76,21 +76,27 @@ def write_window(run: Path, window: Window, rows: pa.RecordBatch, layers: LayerS
 
 def _layer_rows(run: Path, window: Window, layers: LayerStore) -> Iterable[tuple[str, pa.Table]]:
     """Yield each layer's rows: from the journal, and from its file where a resume came between."""
-    found: dict[str, list[pa.Table]] = {}
-    oldest = None
+    groups = []
     for segment in layout.segments(run):
         inside = [c for c in (_inside(chunk, window) for chunk in chunks(segment)) if c is not None]
         if inside:
-            oldest = min(int(inside[0].steps[0]), window.last if oldest is None else oldest)
-            for name, rows in by_layer(inside):
-                found.setdefault(name, []).append(rows)
-    before = (window.last + 1 if oldest is None else oldest) - 1
-    for name in layers.files.names():
-        earlier = layers.rows(name, window.first, before) if before >= window.first else None
+            groups.append(inside)
+    extra = schema.extra(*(group[0].batch.schema for group in groups))
+    known = schema.layer_schema("", extra)
+    found: dict[str, list[pa.Table]] = {}
+    for group in groups:
+        for name, rows in by_layer(group, known):
+            found.setdefault(name, []).append(rows)
+    before = min((int(group[0].steps[0]) for group in groups), default=window.last + 1) - 1
+    for name in layers.files.names() if before >= window.first else ():
+        earlier = layers.rows(name, window.first, before)
         if earlier is not None and len(earlier):
-            found.setdefault(name, []).insert(0, earlier)
+            found.setdefault(name, []).insert(0, schema.conform(earlier, known))
     for name, parts in found.items():
-        yield name, pa.concat_tables(parts, promote_options="default")
+        if len(parts) == 1:
+            yield name, parts[0]
+        else:
+            yield name, pa.concat_tables(parts, promote_options="default").combine_chunks()
 
 
 def _inside(chunk: Chunk, window: Window) -> Chunk | None:

@@ -36,8 +36,14 @@ def append(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> 
         If the operating system refuses.
     """
     with writing(path):
-        head = () if path.exists() and path.stat().st_size else (schema.serialize(),)
-    append_bytes(path, b"".join(memoryview(part) for part in (*head, *(b.serialize() for b in batches))))
+        is_new = not path.exists() or not path.stat().st_size
+    append_bytes(path, messages(schema if is_new else None, batches))
+
+
+def messages(schema: pa.Schema | None, batches: Iterable[pa.RecordBatch]) -> bytes:
+    """Return the bytes of record batches, after those of a schema where a file starts with them."""
+    head = () if schema is None else (schema.serialize(),)
+    return b"".join(memoryview(part) for part in (*head, *(batch.serialize() for batch in batches)))
 
 
 def append_bytes(path: Path, data: bytes) -> None:
@@ -53,7 +59,7 @@ def append_bytes(path: Path, data: bytes) -> None:
     with writing(path):
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         try:
-            _write_all(fd, data, os.fstat(fd).st_size)
+            _write_all(fd, data)
         finally:
             os.close(fd)
 
@@ -83,14 +89,14 @@ def write_dictionary(path: Path, found: list[pa.RecordBatch]) -> None:
         part.replace(path)
 
 
-def _write_all(fd: int, data: bytes, size: int) -> None:
+def _write_all(fd: int, data: bytes) -> None:
     done = 0
     try:
         while done < len(data):
             done += os.write(fd, data[done:] if done else data)
     except OSError:
         if done:
-            os.ftruncate(fd, size)
+            os.ftruncate(fd, os.fstat(fd).st_size - done)
         raise
 
 
