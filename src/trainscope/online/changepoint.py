@@ -3,11 +3,14 @@
 Algorithm
     Values become robust scores z against the median of the last 200 (noise: MAD after a straight line was
     taken out). *Shift*: one-sided CUSUM, S = max(0, S + clip(z, -4, 4) - 0.5), alarm at
-    12 (1 + phi) / (1 - phi) where phi is the lag-1 autocorrelation. *Spike*: z >= 8, because a clipped
+    12 (1 + phi) / (1 - phi) where phi is the lag-1 autocorrelation; more while the window fills. *Spike*: z >= 8, because a clipped
     CUSUM cannot see one bad step. One event is one alarm: after it the detector is silent until the
     loss is back, or the new level is known.
 Assumptions
     The loss falls or stays. A wanted rise (curriculum, new data mix) is flagged once.
+False positives
+    Per 10,000 steps of flat noise: 0 with Gaussian noise (200,000 steps each), 0.05 with AR(0.3), 0 with
+    AR(0.6); 15 with Student t of 3 degrees of freedom, whose outliers are spikes by any measure.
 Misses
     Shifts in the first 60 values; there only a leap far beyond everything seen so far fires.
 Reference
@@ -34,7 +37,8 @@ class ChangePoint(AnomalyDetector):
     Parameters
     ----------
     threshold : float
-        Of the CUSUM, in sigmas, for noise without memory. 12 gives about one false alarm in a million steps.
+        Of the CUSUM, in sigmas, for noise without memory. At 12 a step of 2 sigmas is found in 9 steps
+        (median; 21 with AR(0.3) noise, 35 with AR(0.6)).
     slack : float
         Sigmas a step may lie above the level without adding up.
     spike : float
@@ -59,7 +63,8 @@ class ChangePoint(AnomalyDetector):
         self.warmup = warmup
         self._threshold, self._slack, self._spike = threshold, slack, spike
         self._cooldown = cooldown
-        self._level = Level(max(window, warmup))
+        self._window = max(window, warmup)
+        self._level = Level(self._window)
         self._sum = 0.0
         self._low, self._high = math.inf, -math.inf
         self._after: list[float] | None = None
@@ -79,13 +84,20 @@ class ChangePoint(AnomalyDetector):
         self._level.fit()
         z = self._level.score(value)
         self._sum = max(0.0, self._sum + min(max(z, -CLIP), CLIP) - self._slack)
-        phi = self._level.phi
-        if z >= self._spike or self._sum >= self._threshold * (1 + phi) / (1 - phi):
+        if z >= self._spike or self._sum >= self._limit():
             score = max(z, self._sum)
             self._sum, self._after = 0.0, [value]
             return score
         self._level.add(value)
         return None
+
+    def _limit(self) -> float:
+        """Return the CUSUM's threshold for the noise as it is and as well as it is known.
+
+        A level taken from few values is off by more, and a sum adds that error up.
+        """
+        phi = self._level.phi
+        return self._threshold * (1 + phi) / (1 - phi) * math.sqrt(self._window / self._level.count)
 
     def _early(self, value: float) -> float | None:
         """Judge a value before the level is known: only a leap far beyond all before it is an anomaly."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from trainscope.core.config import TrainScopeConfig
-from trainscope.store import folder, layout, schema
-from trainscope.store.spikes import MAX_WINDOWS, Window
+from trainscope.store import folder, layout, schema, spikes
+from trainscope.store.spikes import Window
 
 
 @dataclass(slots=True)
@@ -44,8 +44,8 @@ class Manifest:
         """Note a window; return the steps of those that must go for it."""
         self.windows.append(window)
         gone = []
-        while len(self.windows) > MAX_WINDOWS:
-            gone.append(self.windows.pop(MAX_WINDOWS // 2).step)
+        while len(self.windows) > spikes.MAX_WINDOWS:
+            gone.append(self.windows.pop(spikes.MAX_WINDOWS // 2).step)
         self.dropped_windows += len(gone)
         return gone
 

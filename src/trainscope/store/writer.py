@@ -73,7 +73,7 @@ class RunWriter:
         if resumed:
             self._adopt()
         else:
-            folder.write_json(path / layout.META, manifest.meta(path.name, config, meta))
+            folder.write_json(path / layout.META, manifest.meta(path.name, config, meta), indent=1)
         self._write_manifest()
 
     @classmethod
