@@ -14,11 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .names import modules
+from .moments import piece_sizes
+from .names import is_compiled, modules
 from .tensors import dense, spread
 
-CHUNK = 262_144
-"""Numbers worked on at a time on a CPU: temporaries stay in the cache and the allocator is left in peace."""
 MEDIAN_SAMPLE = 1_024
 """Numbers per forward that the median is taken of: its standard error is 0.04 standard deviations."""
 COLUMNS = 7
@@ -83,6 +82,8 @@ class Activations:
         self._counts = counts
         self._guard = guard
         self._handles: list[Any] = []
+        self._leaves: list[tuple[nn.Module, Callable[..., None]]] | None = None
+        self._all: list[nn.Module] = []
         self._seen: dict[str, Seen] = {}
         self._scratch: tuple[Tensor, Tensor] | None = None
 
@@ -93,9 +94,14 @@ class Activations:
 
     def arm(self) -> None:
         """Put the hooks in place."""
-        for name, module in leaves(self._model):
-            if self._chosen is None or any(part in name for part in self._chosen):
-                self._handles.append(module.register_forward_hook(self._hook(name)))
+        if self._leaves is None or any(is_compiled(module) for module in self._all):
+            self._all = list(self._model.modules())
+            self._leaves = [
+                (module, self._hook(name))
+                for name, module in leaves(self._model)
+                if self._chosen is None or any(part in name for part in self._chosen)
+            ]
+        self._handles = [module.register_forward_hook(hook) for module, hook in self._leaves]
 
     def disarm(self) -> None:
         """Take every hook away."""
@@ -110,7 +116,7 @@ class Activations:
             return None
         device = next(iter(seen.values())).moments[0].device
         vectors = [v.to(device, non_blocking=True) for s in seen.values() for v in s.moments]
-        medians = [torch.cat(s.samples).median().to(device, non_blocking=True) for s in seen.values()]
+        samples = [s.samples[0] if len(s.samples) == 1 else torch.cat(s.samples) for s in seen.values()]
         missing = torch.full((), torch.nan, device=device)
         dead = [
             missing if s.peak is None else (s.peak <= 0).float().mean().to(device, non_blocking=True)
@@ -120,7 +126,7 @@ class Activations:
             tuple(seen),
             tuple(len(s.moments) for s in seen.values()),
             torch.stack(vectors),
-            torch.stack([m.float() for m in medians]),
+            _medians([sample.to(device, non_blocking=True) for sample in samples]),
             torch.stack(dead),
         )
 
@@ -139,7 +145,7 @@ class Activations:
         seen = self._seen.setdefault(name, Seen([], []))
         flat = values.reshape(-1)
         seen.moments.append(self._measure(flat))
-        seen.samples.append(spread(values, MEDIAN_SAMPLE)[: 2 * MEDIAN_SAMPLE].float())
+        seen.samples.append(spread(values, MEDIAN_SAMPLE)[:MEDIAN_SAMPLE].float())
         if isinstance(module, _FUNCTIONS) and values.dim() > 1:
             units = 1 if values.dim() == 4 else values.dim() - 1  # channels of an image, else the last dimension
             peak = values.abs().amax(dim=[d for d in range(values.dim()) if d != units])
@@ -151,22 +157,34 @@ class Activations:
     def _measure(self, flat: Tensor) -> Tensor:
         count = flat.numel()
         kind = torch.float64 if flat.dtype == torch.float64 else torch.float32
-        mean = torch.sum(flat, dtype=kind) / count
-        low, high = torch.aminmax(flat)
-        size = CHUNK if flat.device.type == "cpu" else count
-        first, second = self._buffers(min(size, count), kind, flat.device)
+        pieces = flat.split_with_sizes(piece_sizes(count)) if flat.is_cpu else (flat,)
+        first, second = self._buffers(pieces[0].numel(), kind, flat.device)
+        sums = [torch.sum(piece, dtype=kind) for piece in pieces]
+        mean = (sums[0] if len(sums) == 1 else torch.stack(sums).sum()) / count
         powers: list[Tensor] = []
-        for chunk in flat.split(size):
-            centred, squared = first[: chunk.numel()], second[: chunk.numel()]
-            if chunk.dtype == kind:
-                torch.sub(chunk, mean, out=centred)
+        for piece in pieces:
+            centred, squared = first[: piece.numel()], second[: piece.numel()]
+            if piece.dtype == kind:
+                torch.sub(piece, mean, out=centred)
             else:
-                centred.copy_(chunk).sub_(mean)
+                centred.copy_(piece).sub_(mean)
             torch.mul(centred, centred, out=squared)
-            powers += [squared.sum(), torch.dot(centred, squared), torch.dot(squared, squared)]
-        stacked = torch.stack([mean, low.to(kind), high.to(kind), *powers])
-        sums = stacked[3:].view(-1, 3).sum(0) if len(powers) > 3 else stacked[3:]
-        return torch.cat([stacked.new_full((1,), float(count)), stacked[:1], sums, stacked[1:3]])
+            low, high = torch.aminmax(centred)
+            # No dot products: they wake the threads of another library.
+            powers += [squared.sum(), torch.linalg.vector_norm(squared), centred.mul_(squared).sum(), low, high]
+        rows = torch.stack(powers).view(-1, 5)
+        second_sum, fourth_root, third_sum, lows, highs = rows.unbind(1)
+        return torch.stack(
+            [
+                mean.new_full((), float(count)),
+                mean,
+                second_sum.sum(),
+                third_sum.sum(),
+                fourth_root.square().sum(),
+                lows.amin() + mean,
+                highs.amax() + mean,
+            ]
+        )
 
     def _buffers(self, size: int, kind: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
         kept = self._scratch
@@ -174,6 +192,12 @@ class Activations:
             kept = (torch.empty(size, dtype=kind, device=device), torch.empty(size, dtype=kind, device=device))
             self._scratch = kept if device.type == "cpu" else None
         return kept
+
+
+def _medians(samples: list[Tensor]) -> Tensor:
+    if len({sample.numel() for sample in samples}) == 1:
+        return torch.stack(samples).median(dim=1).values
+    return torch.stack([sample.median() for sample in samples])
 
 
 def main_tensor(output: object) -> Tensor | None:

@@ -22,7 +22,7 @@ import torch.nn.functional as F  # noqa: N812  # the field's name for it
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-QUERIES = 64
+QUERIES = 32
 _MASKED = -1e9
 """Masks add minus infinity, or the lowest number of the type."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from .moments import Moments, moments, norms
+from .moments import Moments, Prepared, prepare, reduce
 from .names import Watched
 
 Mark = tuple[int, int]
@@ -26,15 +26,16 @@ class Raw:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
-    """All gradients of a step, on the device; each vector (len(places),)."""
+class Now:
+    """The gradients of a step, some of them measured already."""
 
+    raw: list[Raw]
+    """From before clipping, and valid."""
     places: list[int]
-    """Parameters that have a gradient."""
-    moments: Moments
-    """From before clipping."""
-    clipped: Tensor | None
-    """L2 norms as the optimizer will see them, where clipping was seen before the step was measured."""
+    """Of the rest."""
+    rest: Prepared
+    clipped: list[int]
+    """Places whose gradients were clipped before the step was measured."""
 
 
 class Gradients:
@@ -42,6 +43,7 @@ class Gradients:
 
     def __init__(self, watched: Watched) -> None:
         self._watched = watched
+        self._large = watched.large
         self._raw: list[Raw] = []
         self._marks: dict[int, Mark] = {}
 
@@ -62,7 +64,11 @@ class Gradients:
         """Measure gradients that are about to be clipped."""
         places = self._places(parameters)
         if places:
-            self._raw.append(Raw(places, moments(self.tensors(places)), []))
+            self._raw.append(Raw(places, reduce([self.prepare(places)])[0][0], []))
+
+    def prepare(self, places: Sequence[int]) -> Prepared:
+        """Make the gradients at `places` (in order) ready for reducing."""
+        return prepare(self.tensors(places), bisect.bisect_left(places, self._large))
 
     def mark_clipped(self) -> None:
         """Note what clipping left, after :meth:`keep_raw`."""
@@ -70,39 +76,24 @@ class Gradients:
             last = self._raw[-1]
             last.marks = [_mark(self._watched.tensors[i]) for i in last.places]
 
-    def clipped_norms(self, places: Sequence[int]) -> Tensor:
-        """Return the L2 norms at `places` as they are now."""
-        return norms(self.tensors(places))
-
-    def measure(self) -> Measured | None:
-        """Return the moments of every gradient, None if there is none."""
+    def now(self) -> Now:
+        """Return the gradients to be measured, and those that were when they were clipped."""
         present = self.present()
         raw = [r for r in self._raw if r.marks == [_mark(self._watched.tensors[i]) for i in r.places]]
         self._raw = []
         self._marks = {i: _mark(self._watched.tensors[i]) for i in present}
         known: set[int] = set()
-        parts: list[tuple[list[int], Moments]] = []
-        for one in reversed(raw):  # of two clippings of one gradient the later is nearer to what backward left
+        kept = []
+        for one in reversed(raw):  # of two clippings of one gradient, the later still holds
             if known.isdisjoint(one.places):
-                parts.append((one.places, one.moments))
+                kept.append(one)
                 known.update(one.places)
         rest = [i for i in present if i not in known]
-        if rest:
-            parts.append((rest, moments(self.tensors(rest))))
-        if not parts:
-            return None
-        places = [i for part, _ in parts for i in part]
-        if len(parts) == 1:
-            joined = parts[0][1]
-        else:
-            joined = Moments(
-                *(torch.cat([getattr(m, name) for _, m in parts]) for name in ("l2", "total", "low", "high"))
-            )
-        return Measured(places, joined, self.clipped_norms(places) if known else None)
+        return Now(kept, rest, self.prepare(rest), sorted(known))
 
     def _places(self, parameters: Sequence[Tensor]) -> list[int]:
         index = self._watched.index
-        return [index[id(p)] for p in parameters if p.grad is not None and id(p) in index]
+        return sorted({index[id(p)] for p in parameters if p.grad is not None and id(p) in index})
 
 
 def _mark(parameter: Tensor) -> Mark:

@@ -35,8 +35,8 @@ class Histograms:
 
     def choose(self, weights: Sequence[Tensor], numel: Sequence[int], shards: Shards) -> None:
         """Fix the edges. Once a run; this waits for the device."""
-        found = moments(weights, [True] * len(weights))
-        table = torch.stack([found.total, found.l2.square()])
+        found = moments(weights)
+        table = torch.stack([found.total, found.squares])
         shards.add(table)
         total, squares = to_host([{"table": table.view(-1)}])[0]["table"].view(2, -1)
         count = torch.tensor(numel, dtype=torch.float64).clamp(min=1)

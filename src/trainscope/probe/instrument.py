@@ -166,12 +166,9 @@ class Probe:
         statistics = self.statistics
         if self._reader is None:
             return []
-        readings = []
-        for one, vectors in zip(found, to_host([m.vectors for m in found]), strict=True):
-            reading, flat, bad = self._reader.read(one, vectors)
-            if statistics.deferred:
-                statistics.learn(flat=flat, bad=bad)
-            readings.append(reading)
+        readings, flat, bad = self._reader.read(found, to_host([one.vectors for one in found]))
+        if statistics.deferred:
+            statistics.learn(flat=flat, bad=bad)
         return readings
 
     def peek(self, found: Measurement, names: Sequence[str] = ()) -> Peek:

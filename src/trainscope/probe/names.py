@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from .moments import SMALL
 from .tensors import is_measurable
 
 _WRAPPERS = frozenset({"module", "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
@@ -26,7 +27,7 @@ def clean(name: str, *, wrapped: bool = True) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The parameters of a model and its optimizers, each once, in model order."""
+    """The parameters of a model and its optimizers, each once, large ones first: that is how they are measured."""
 
     names: tuple[str, ...]
     tensors: tuple[Tensor, ...]
@@ -34,10 +35,14 @@ class Watched:
     """Real numbers in the whole parameter, over all ranks; a complex one counts twice."""
     index: dict[int, int] = field(repr=False)
     """``id`` of a parameter to its place."""
+    large: int
+    """How many are large."""
+    order: tuple[int, ...]
+    """Places in the order of the model."""
 
 
 def watch(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> Watched:
-    """List the parameters: of a tied weight the first name wins; what only an optimizer holds comes last."""
+    """List the parameters: of a tied weight the first name wins, what only an optimizer holds comes last."""
     wraps = is_wrapper(model)
     found: dict[int, tuple[str, Tensor]] = {}
     for name, parameter in model.named_parameters():
@@ -46,11 +51,17 @@ def watch(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> Watc
         for place, parameter in enumerate(p for group in optimizer.param_groups for p in group["params"]):
             found.setdefault(id(parameter), (f"optimizer{number}.param{place}", parameter))
     kept = [(name, p) for name, p in found.values() if is_measurable(p)]
+    # By the size over all ranks, so that every rank has the same order.
+    ranked = sorted(range(len(kept)), key=lambda i: kept[i][1].numel() <= SMALL)
+    place = {model: at for at, model in enumerate(ranked)}
+    kept = [kept[i] for i in ranked]
     return Watched(
         tuple(name for name, _ in kept),
         tuple(p for _, p in kept),
         tuple(p.numel() * (2 if p.is_complex() else 1) for _, p in kept),
-        {id(p): place for place, (_, p) in enumerate(kept)},
+        {id(p): at for at, (_, p) in enumerate(kept)},
+        sum(p.numel() > SMALL for _, p in kept),
+        tuple(place[i] for i in range(len(kept))),
     )
 
 

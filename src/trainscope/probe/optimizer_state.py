@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .names import Watched
-from .tensors import dense, spread
+from .tensors import dense_all, spread
+
+Entry = tuple[int, dict[str, Any], str]
+Found = tuple[list[int], list[Tensor]]
 
 FIRST = ("exp_avg", "momentum_buffer")
 """Names of the running mean of gradients: the Adam family and Lion, SGD with momentum and Muon."""
@@ -18,39 +20,43 @@ SECOND = ("exp_avg_sq", "square_avg")
 """Names of the running mean of squared gradients: the Adam family, RMSprop and Adadelta."""
 
 
-@dataclass(slots=True)
 class States:
-    """Optimizer state of some parameters: their places, and one tensor each."""
+    """First and second moments of the watched parameters, looked up once and then followed."""
 
-    places: list[int] = field(default_factory=list)
-    tensors: list[Tensor] = field(default_factory=list)
+    def __init__(self, watched: Watched, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+        self._watched, self._optimizers = watched, optimizers
+        self._known: tuple[tuple[int, int], ...] = ()
+        self._first: list[Entry] = []
+        self._second: list[Entry] = []
 
-    def add(self, place: int, state: Mapping[str, Any], names: tuple[str, ...]) -> None:
-        """Take the state called one of `names`, if there is one."""
-        for name in names:
-            value = state.get(name)
-            if isinstance(value, Tensor):
-                self.places.append(place)
-                self.tensors.append(value)
-                return
+    def tensors(self) -> tuple[Found, Found]:
+        """Return places and tensors of the first moments, and of the second."""
+        # load_state_dict puts new dictionaries in place; the tensors inside are asked for anew every time.
+        known = tuple((id(o.state), len(o.state)) for o in self._optimizers)
+        if known != self._known:
+            self._known = known
+            self._first, self._second = self._find(FIRST), self._find(SECOND)
+        return _tensors(self._first), _tensors(self._second)
+
+    def _find(self, names: tuple[str, ...]) -> list[Entry]:
+        found: list[Entry] = []
+        for optimizer in self._optimizers:
+            for parameter, state in optimizer.state.items():
+                place = self._watched.index.get(id(parameter))
+                name = next((n for n in names if isinstance(state.get(n), Tensor)), None)
+                if place is not None and name is not None:
+                    found.append((place, state, name))
+        return sorted(found, key=lambda entry: entry[0])
 
 
-def states(watched: Watched, optimizers: Sequence[torch.optim.Optimizer]) -> tuple[States, States]:
-    """Return the first and second moments of the parameters that have them."""
-    first, second = States(), States()
-    for optimizer in optimizers:
-        for parameter, state in optimizer.state.items():
-            place = watched.index.get(id(parameter))
-            if place is not None:
-                first.add(place, state, FIRST)
-                second.add(place, state, SECOND)
-    return first, second
+def _tensors(entries: list[Entry]) -> Found:
+    return [place for place, _, _ in entries], [state[name] for _, state, name in entries]
 
 
 def rms_sums(
     watched: Watched,
     optimizers: Sequence[torch.optim.Optimizer],
-    scale: Tensor | None,
+    scale: Tensor | float | None,
     size: int,
 ) -> tuple[list[int], Tensor, list[int]] | None:
     """Return what RMS_t of each parameter is made of: places, sums of g²/u, how many numbers were summed.
@@ -59,11 +65,7 @@ def rms_sums(
     by (Wortsman et al., "Stable and low-precision training", 2023, section 3.4). It is 1 while the second
     moment keeps up; far above, the step is larger than Adam believes. Taken on a spread sample of `size` numbers.
     """
-    places: list[int] = []
-    grads: list[Tensor] = []
-    seconds: list[Tensor] = []
-    keep: list[float] = []
-    steps: list[Tensor | float] = []
+    found: list[tuple[int, Tensor, Tensor, float, Tensor | float]] = []
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             betas = group.get("betas")
@@ -71,39 +73,40 @@ def rms_sums(
                 continue
             for parameter in group["params"]:
                 place = watched.index.get(id(parameter))
-                state = optimizer.state.get(parameter) if place is not None else None
-                second = state.get("exp_avg_sq") if state else None
+                state: dict[str, Any] = optimizer.state.get(parameter, {})
                 grad = parameter.grad
-                if place is None or second is None or grad is None or grad.layout != torch.strided:
+                if place is None or "exp_avg_sq" not in state or grad is None or grad.layout != torch.strided:
                     continue
-                places.append(place)
-                grads.append(spread(dense(grad), size))
-                seconds.append(spread(dense(second), size))
-                keep.append(betas[-1])
-                steps.append(state["step"] if "step" in state else 0.0)
-    if not places:
+                found.append((place, grad, state["exp_avg_sq"], betas[-1], state.get("step", 0.0)))
+    if not found:
         return None
-    return places, _rms_sums(grads, seconds, keep, steps, scale), [g.numel() for g in grads]
+    found.sort(key=lambda entry: entry[0])
+    places, grads, seconds, keep, steps = (list(column) for column in zip(*found, strict=True))
+    grads, seconds = [spread(g, size) for g in dense_all(grads)], [spread(s, size) for s in dense_all(seconds)]
+    counts = [g.numel() for g in grads]
+    return places, _rms_sums(grads, seconds, counts, keep, steps, scale), counts
 
 
 def _rms_sums(
     grads: list[Tensor],
     seconds: list[Tensor],
+    counts: list[int],
     keep: list[float],
     steps: list[Tensor | float],
-    scale: Tensor | None,
+    scale: Tensor | float | None,
 ) -> Tensor:
-    # The samples are copies from here on: the optimizer's own tensors stay as they are.
-    kinds = [s.dtype for s in seconds]
-    squares = [g.to(kind) for g, kind in zip(grads, kinds, strict=True)]
+    device = seconds[0].device
+    squares = torch.cat(grads).to(torch.float32)
     if scale is not None:
-        squares = list(torch._foreach_div(squares, scale))
-    squares = list(torch._foreach_mul(squares, squares))
-    coming = list(torch._foreach_mul(seconds, keep))
-    torch._foreach_add_(coming, torch._foreach_mul(squares, [1 - k for k in keep]))
-    torch._foreach_clamp_min_(coming, 1e-30)
-    torch._foreach_div_(squares, coming)
-    device = squares[0].device
-    sums = torch.stack([torch.sum(s, dtype=torch.float32).to(device) for s in squares])
-    count = torch.stack([torch.as_tensor(s, dtype=torch.float32).to(device, non_blocking=True) for s in steps]) + 1
-    return sums * (1 - torch.tensor(keep, dtype=torch.float32).to(device, non_blocking=True) ** count)
+        squares /= scale
+    squares.square_()
+    lengths = torch.tensor(counts).to(device, non_blocking=True)
+    decay = torch.tensor(keep).to(device, non_blocking=True)
+    each: Tensor | float = keep[0] if len(set(keep)) == 1 else decay.repeat_interleave(lengths)
+    coming = torch.cat(seconds).to(torch.float32) * each + squares * (1 - each)
+    sums = torch.segment_reduce(squares / coming.clamp_min_(1e-30), "sum", lengths=lengths, unsafe=True)
+    if all(isinstance(s, Tensor) for s in steps):
+        done = torch.stack([s for s in steps if isinstance(s, Tensor)])
+    else:
+        done = torch.tensor([s for s in steps if not isinstance(s, Tensor)] or [0.0])
+    return sums * (1 - decay ** (done.to(device, torch.float32, non_blocking=True) + 1))

@@ -14,10 +14,9 @@ from .measurement import High, Measurement, Sum
 from .names import Watched, modules
 from .statistics import FLAT
 
-ALWAYS = ("grad_l2_norm", "grad_max_abs", "grad_mean", "grad_nan_inf_ratio")
+Scalars = dict[str, float | int | bool | None]
+
 WEIGHTS = ("weight_l2_norm", "weight_mean", "weight_std", "weight_min", "weight_max", "weight_max_abs")
-CHANGES = ("update_l2_norm", "update_ratio")
-STATES = ("adam_m_norm", "adam_v_norm")
 ACTIVATIONS = (
     *("act_mean", "act_std", "act_min", "act_max", "act_median", "act_max_abs", "act_kurtosis"),
     "act_dead_fraction",
@@ -46,7 +45,7 @@ class Reading:
         Numbers that the caller put among the measurement's vectors: ``loss``, ``norm_after_clip``.
     """
 
-    scalars: dict[str, float | int | bool | None]
+    scalars: Scalars
     names: tuple[str, ...]
     columns: dict[str, Tensor]
     valid: dict[str, Tensor]
@@ -62,39 +61,56 @@ class Reader:
     """Turns host vectors into a `Reading`; remembers which layer has which row."""
 
     def __init__(self, watched: Watched, model: nn.Module) -> None:
-        self._watched = watched
-        self._names = watched.names
+        self._order = torch.tensor(watched.order, dtype=torch.long)
+        self._names = tuple(watched.names[i] for i in watched.order)
+        self._row_of = {key: watched.order.index(place) for key, place in watched.index.items()}
         self._count = len(watched.names)
-        self._numel = torch.tensor(watched.numel, dtype=torch.float64)
+        self._numel = torch.tensor(watched.numel, dtype=torch.float64)[self._order].clamp(min=1)
         self._modules = dict(modules(model))
         self._rows: dict[str, int] = {}
-        self._all = torch.ones(self._count, dtype=torch.bool)
+        self._flat: list[int] = []
 
-    def read(self, found: Measurement, vectors: Mapping[str, Tensor]) -> tuple[Reading, list[int], bool]:
-        """Return the reading, the weights whose spread needs more digits, and whether a gradient is not finite."""
-        scalars = _scalars(found, vectors)
-        columns: dict[str, Tensor] = {}
-        valid: dict[str, Tensor] = {}
-        flat: list[int] = []
+    def read(
+        self, found: Sequence[Measurement], vectors: Sequence[Mapping[str, Tensor]]
+    ) -> tuple[list[Reading], list[int], bool]:
+        """Return readings, the weights whose spread needs more digits, and whether the last gradient is not finite."""
+        parameters = self._all_parameters(found, vectors)
+        readings = []
         bad = False
-        if "sums" in vectors:
-            sums = vectors["sums"].view(len(Sum), self._count)
-            highs = vectors["highs"].view(len(High), self._count)
-            bad = not math.isfinite(_norm(scalars, "grad_norm_before_clip", sums[Sum.GRAD_SQUARES], found.has["grad"]))
-            clipped = sums[Sum.CLIPPED_SQUARES] if "clipped" not in vectors else vectors["clipped"]
-            if found.clipped:
-                _norm(scalars, "grad_norm_after_clip", clipped, found.has["grad"])
-            else:
-                scalars["grad_norm_after_clip"] = scalars["grad_norm_before_clip"]
-            if found.layers:
-                flat = self._parameters(found, vectors, sums, highs, scalars, columns, valid)
-        table = self._sampled(found, vectors, columns, valid)
-        histograms = self._histograms(found, vectors)
-        if table or len(self._names) > self._count:
-            self._widen(columns, valid)
-        shares = {name: _share(vectors[f"shares {name}"]) for name in found.shares}
-        extra = {name: vectors[name].tolist()[0] for name in EXTRA if name in vectors}
-        return Reading(scalars, self._names, columns, valid, histograms, shares, extra), flat, bad
+        for one, moved, (scalars, columns, valid) in zip(found, vectors, parameters, strict=True):
+            scalars.update(_scalars(one, moved))
+            if "sums" in moved:
+                norm = scalars["grad_norm_before_clip"]
+                bad = norm is not None and not math.isfinite(norm)
+            self._sampled(one, moved, columns, valid)
+            histograms = self._histograms(one, moved)
+            if len(self._names) > self._count and columns:
+                self._widen(columns, valid)
+            shares = {name: _share(moved[f"shares {name}"]) for name in one.shares}
+            extra = {name: moved[name].tolist()[0] for name in EXTRA if name in moved}
+            readings.append(Reading(scalars, self._names, columns, valid, histograms, shares, extra))
+        flat, self._flat = self._flat, []
+        return readings, flat, bad
+
+    def _all_parameters(
+        self, found: Sequence[Measurement], vectors: Sequence[Mapping[str, Tensor]]
+    ) -> list[tuple[Scalars, dict[str, Tensor], dict[str, Tensor]]]:
+        """Work out the parameter statistics of like steps together: the arithmetic is done once for many."""
+        results: list[tuple[Scalars, dict[str, Tensor], dict[str, Tensor]]] = [({}, {}, {}) for _ in found]
+        groups: dict[object, list[int]] = {}
+        for index, (one, moved) in enumerate(zip(found, vectors, strict=True)):
+            if "sums" in moved:
+                present = tuple((name, tuple(places)) for name, places in sorted(one.has.items()))
+                kind = (one.layers, present, one.clipped, one.bad_counted, "update" in moved, "clipped" in moved)
+                groups.setdefault(kind, []).append(index)
+        for indices in groups.values():
+            chosen = [vectors[i] for i in indices]
+            scalars, columns, valid = self._parameters(found[indices[0]], chosen)
+            for row, index in enumerate(indices):
+                results[index][0].update({name: None if v is None else v[row] for name, v in scalars.items()})
+                results[index][1].update({name: column[row] for name, column in columns.items()})
+                results[index][2].update(valid)
+        return results
 
     def _mask(self, places: Sequence[int]) -> Tensor | None:
         """Return which parameters have a statistic, None if all have."""
@@ -102,59 +118,75 @@ class Reader:
             return None
         mask = torch.zeros(self._count, dtype=torch.bool)
         mask[list(places)] = True
-        return mask
+        return mask[self._order]
 
     def _parameters(
-        self,
-        found: Measurement,
-        vectors: Mapping[str, Tensor],
-        sums: Tensor,
-        highs: Tensor,
-        scalars: dict[str, float | int | bool | None],
-        columns: dict[str, Tensor],
-        valid: dict[str, Tensor],
-    ) -> list[int]:
-        numel = self._numel.clamp(min=1)
+        self, like: Measurement, vectors: Sequence[Mapping[str, Tensor]]
+    ) -> tuple[dict[str, list[float] | None], dict[str, Tensor], dict[str, Tensor]]:
+        """Return scalars, columns (steps, n) and masks of steps that measured the same things as `like`."""
+        sums = torch.stack([v["sums"].view(len(Sum), self._count) for v in vectors], 1)[:, :, self._order]
+        highs = torch.stack([v["highs"].view(len(High), self._count) for v in vectors], 1)[:, :, self._order]
+        numel = self._numel
+        columns: dict[str, Tensor] = {}
+        valid: dict[str, Tensor] = {}
+        grads = bool(like.has.get("grad"))
+        norm = _norms(sums[Sum.GRAD_SQUARES]) if grads else None
+        scalars = {"grad_norm_before_clip": norm, "grad_norm_after_clip": norm}
+        if grads and like.clipped:
+            late = "clipped" in vectors[0]
+            clipped = torch.stack([v["clipped"] for v in vectors]) if late else sums[Sum.CLIPPED_SQUARES]
+            scalars["grad_norm_after_clip"] = _norms(clipped if late else self._with_unclipped(like, sums))
+        if not like.layers:
+            return scalars, columns, valid
         columns["grad_l2_norm"] = sums[Sum.GRAD_SQUARES].sqrt()
         columns["grad_max_abs"] = torch.maximum(highs[High.GRAD], highs[High.GRAD_NEGATED])
         columns["grad_mean"] = sums[Sum.GRAD_TOTAL] / numel
-        grads = self._mask(found.has["grad"])
-        if found.bad_counted or bool_finite(sums[Sum.GRAD_SQUARES]):
+        if like.bad_counted:
             columns["grad_nan_inf_ratio"] = sums[Sum.BAD] / numel
-        for name in ALWAYS if grads is not None else ():
-            if name in columns and grads is not None:
-                valid[name] = grads
+        mask = self._mask(like.has.get("grad", ()))
+        if mask is not None:
+            valid.update(dict.fromkeys(columns, mask))
+        self._weights(sums, highs, columns)
+        scalars["weight_norm"] = _norms(sums[Sum.WEIGHT_SQUARES])
+        if "update" in vectors[0]:
+            squares = torch.stack([v["update"] for v in vectors])[:, self._order]
+            columns["update_l2_norm"] = squares.sqrt()
+            columns["update_ratio"] = columns["update_l2_norm"] / columns["weight_l2_norm"].clamp(min=1e-30)
+            scalars["update_norm"] = _norms(squares)
+        for key, row in (("m", Sum.M_SQUARES), ("v", Sum.V_SQUARES)):
+            places = like.has.get(key, ())
+            if places:
+                columns[f"adam_{key}_norm"] = sums[row].sqrt()
+                scalars[f"optimizer_{key}_norm"] = _norms(sums[row])
+                if (mask := self._mask(places)) is not None:
+                    valid[f"adam_{key}_norm"] = mask
+        if like.has.get("rms"):
+            columns["rms_t"] = (sums[Sum.RMS_SUM] / sums[Sum.RMS_COUNT].clamp(min=1)).sqrt()
+            if (mask := self._mask(like.has["rms"])) is not None:
+                valid["rms_t"] = mask
+        return scalars, columns, valid
+
+    def _with_unclipped(self, like: Measurement, sums: Tensor) -> Tensor:
+        """Return the squares the optimizer sees: of clipped gradients those after, of others the only ones."""
+        clipped = torch.zeros(self._count, dtype=torch.bool)
+        clipped[list(like.has["clipped"])] = True
+        return torch.where(clipped[self._order], sums[Sum.CLIPPED_SQUARES], sums[Sum.GRAD_SQUARES])
+
+    def _weights(self, sums: Tensor, highs: Tensor, columns: dict[str, Tensor]) -> None:
+        numel = self._numel
         squares, mean = sums[Sum.WEIGHT_SQUARES], sums[Sum.WEIGHT_TOTAL] / numel
         variance = (squares - numel * mean**2) / (numel - 1).clamp(min=1)
-        norm = squares.sqrt()
         low, high = -highs[High.WEIGHT_NEGATED], highs[High.WEIGHT]
         spread = variance.clamp(min=0.0).sqrt()
-        magnitude = torch.maximum(high, -low)
-        columns.update(zip(WEIGHTS, (norm, mean, spread, low, high, magnitude), strict=True))
-        _norm(scalars, "weight_norm", squares, range(self._count))
-        if "update" in vectors:
-            change = vectors["update"].sqrt()
-            columns["update_l2_norm"], columns["update_ratio"] = change, change / norm.clamp(min=1e-30)
-            _norm(scalars, "update_norm", vectors["update"], range(self._count))
-        for name, key, row in (("adam_m_norm", "m", Sum.M_SQUARES), ("adam_v_norm", "v", Sum.V_SQUARES)):
-            places = found.has.get(key, ())
-            if places:
-                columns[name] = sums[row].sqrt()
-                _norm(scalars, f"optimizer_{key}_norm", sums[row], places)
-                mask = self._mask(places)
-                if mask is not None:
-                    valid[name] = mask
-        if found.has.get("rms"):
-            columns["rms_t"] = (sums[Sum.RMS_SUM] / sums[Sum.RMS_COUNT].clamp(min=1)).sqrt()
-            mask = self._mask(found.has["rms"])
-            if mask is not None:
-                valid["rms_t"] = mask
-        return (variance < FLAT * mean**2).nonzero().flatten().tolist()
+        values = (squares.sqrt(), mean, spread, low, high, torch.maximum(high, -low))
+        columns.update(zip(WEIGHTS, values, strict=True))
+        flat = (variance < FLAT * mean**2).any(0).nonzero().flatten()
+        self._flat = self._order[flat].tolist()
 
     def _sampled(
         self, found: Measurement, vectors: Mapping[str, Tensor], columns: dict[str, Tensor], valid: dict[str, Tensor]
-    ) -> bool:
-        """Fill the columns of sampled modules; return whether there were any."""
+    ) -> None:
+        """Fill the columns of sampled modules."""
         parts: list[tuple[tuple[str, ...], tuple[str, ...], Tensor]] = []
         if found.activations is not None:
             names, calls = found.activations
@@ -174,7 +206,6 @@ class Reader:
                 column[rows] = vector
                 mask[rows] = True if kind != "act_dead_fraction" else ~vector.isnan()
                 columns[kind], valid[kind] = column, mask
-        return bool(parts)
 
     def _row(self, name: str) -> int:
         """Return the row of a module: that of its own weight, or one of its own."""
@@ -184,9 +215,9 @@ class Reader:
         own = self._modules[name]._parameters if name in self._modules else {}
         place = next(
             (
-                self._watched.index[id(p)]
+                self._row_of[id(p)]
                 for p in (own.get("weight"), *own.values())
-                if p is not None and id(p) in self._watched.index
+                if p is not None and id(p) in self._row_of
             ),
             None,
         )
@@ -214,7 +245,7 @@ class Reader:
         edges = found.histogram_edges
         if edges is None:
             return None
-        counts = vectors["histograms"].view(self._count, -1)
+        counts, edges = vectors["histograms"].view(self._count, -1)[self._order], edges[self._order]
         missing = len(self._names) - self._count
         if missing:
             counts = torch.cat([counts, counts.new_zeros(missing, counts.shape[1])])
@@ -232,37 +263,22 @@ def _activations(vectors: Mapping[str, Tensor], calls: Sequence[int]) -> Tensor:
     return torch.stack([mean, deviation, low, high, vectors["medians"], magnitude, kurtosis, vectors["dead"]])
 
 
-def bool_finite(values: Tensor) -> bool:
-    """Tell whether all of a host vector is finite."""
-    return math.isfinite(math.fsum(abs(v) for v in values.tolist() if v == v)) and not values.isnan().any()
-
-
-def _norm(
-    scalars: dict[str, float | int | bool | None], name: str, squares: Tensor, places: Sequence[int]
-) -> float:
-    if not len(places):
-        scalars[name] = None
-        return 0.0
-    norm = _root(squares.sum(0, keepdim=True).tolist()[0])
-    scalars[name] = norm
-    return norm
-
-
-def _root(total: float) -> float:
-    return math.sqrt(total) if total >= 0 else math.nan
+def _norms(squares: Tensor) -> list[float]:
+    """Return the global norm of each step from (steps, n) squares."""
+    return squares.sum(-1).sqrt().tolist()
 
 
 def _share(counts: Tensor) -> Tensor:
     return counts / counts.sum().clamp(min=1e-30)
 
 
-def _scalars(found: Measurement, vectors: Mapping[str, Tensor]) -> dict[str, float | int | bool | None]:
+def _scalars(found: Measurement, vectors: Mapping[str, Tensor]) -> Scalars:
     rates = [
         rate if rate is not None else vectors[f"lr{number}"].tolist()[0] if f"lr{number}" in vectors else None
         for number, rate in enumerate(found.learning_rates)
     ]
     scale = vectors["scale"].tolist()[0] if "scale" in vectors else found.scale
-    scalars: dict[str, float | int | bool | None] = {
+    scalars: Scalars = {
         "lr": rates[0] if rates else None,
         "step_time_ms": 1e3 * found.seconds,
         "micro_batches": found.micro_batches,

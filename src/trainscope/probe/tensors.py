@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 _PLAIN = (Tensor, torch.nn.Parameter)
+_COMPLEX = (torch.complex64, torch.complex128, torch.complex32)
 LOW_PRECISION = (torch.float16, torch.bfloat16)
 
 
@@ -34,14 +37,26 @@ def dense(tensor: Tensor) -> Tensor:
     A sparse gradient gives its coalesced values (duplicates added up, as the optimizer will see them);
     a complex tensor its real and imaginary parts side by side, which leaves the L2 norm as it is.
     """
-    if type(tensor) in _PLAIN and tensor.layout == torch.strided and not tensor.is_complex():
-        return tensor  # the usual case, four times a parameter and step: nothing to undo
     tensor = local(tensor)
     if tensor.layout != torch.strided:
         tensor = tensor.coalesce().values() if tensor.layout == torch.sparse_coo else tensor.values()
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor.resolve_conj())
     return tensor
+
+
+def dense_all(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return :func:`dense` of each, on the device of the first; call it under ``no_grad``."""
+    if not any(
+        type(t) not in _PLAIN or t.layout != torch.strided or t.dtype in _COMPLEX for t in tensors
+    ):
+        parts = list(tensors)  # the usual case, many times a step: nothing to undo
+    else:
+        parts = [dense(t) for t in tensors]
+    device = parts[0].device
+    if any(part.device != device for part in parts):
+        parts = [part.to(device, non_blocking=True) for part in parts]
+    return parts
 
 
 def is_measurable(tensor: Tensor) -> bool:
@@ -61,10 +76,13 @@ def spread(tensor: Tensor, size: int) -> Tensor:
     The stride shares no factor with the last dimension, so that the sample visits every column.
     """
     flat = tensor.view(-1) if tensor.is_contiguous() else tensor.reshape(-1)
-    stride = flat.numel() // size
-    if stride < 2:
-        return flat
-    width = tensor.shape[-1]
+    stride = _stride(flat.numel(), tensor.shape[-1] if tensor.dim() else 1, size)
+    return flat if stride == 1 else flat[::stride]
+
+
+@functools.lru_cache(maxsize=4096)
+def _stride(numel: int, width: int, size: int) -> int:
+    stride = max(1, numel // size)
     while math.gcd(stride, width) > 1:
         stride -= 1
-    return flat[::stride]
+    return stride

@@ -21,11 +21,11 @@ from trainscope.recorder import ranks, snapshot
 from trainscope.recorder.live import Live, Spike
 from trainscope.recorder.plugins import MetricPlugin
 from trainscope.store.block import LayerBlock
-from trainscope.store.writer import RunWriter
+from trainscope.store.writer import FLUSH_SECONDS, FLUSH_STEPS, RunWriter
 
 EMPTY = Reading({}, (), {}, {}, None, {}, {})
-DEFERRED_STEPS = 10
-"""Steps between two transfers from an accelerator: as many as a flush may lose."""
+DEFERRED_STEPS = FLUSH_STEPS
+"""Steps that wait to be stored together: on an accelerator one transfer, anywhere one piece of arithmetic."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,8 +49,8 @@ class Row:
 class Session:
     """What `TrainScope` does while it is attached.
 
-    A row is stored one step late, when it is known what its optimizer step changed; on an accelerator it also
-    waits for the next transfer.
+    Rows are stored ``DEFERRED_STEPS`` at a time, and at the earliest one step late, when it is known what their
+    optimizer step changed.
 
     Raises
     ------
@@ -73,6 +73,7 @@ class Session:
         self._rows: list[Row] = []
         self._news: list[dict[str, Any]] = []
         self._stopped = False
+        self._stored_at = time.monotonic()
         self.writer = self._create()
         self._next = self.writer.next_step if self.writer is not None else 0
         self.last_step = self._next - 1
@@ -114,9 +115,15 @@ class Session:
             self._judge_loss(row, row.loss)
         if not waits:
             self._judge_now(row)
-        if not waits or len(self._rows) > DEFERRED_STEPS:
-            self._boundary.call("store", self._drain, keep=1)
+        self._store_due()
         return self._news.pop(0) if self._news else None
+
+    def _store_due(self) -> None:
+        """Store what has waited long enough; all of it once a spike is complete, so that it survives what follows."""
+        spiked = len(self._rows) > 1 and self._rows[-2].spike is not None
+        waited = time.monotonic() - self._stored_at > FLUSH_SECONDS
+        if len(self._rows) > DEFERRED_STEPS or waited or spiked:
+            self._boundary.call("store", self._drain, keep=1)
 
     def stop(self) -> None:
         """Note that the optimizer step of the last step will not happen."""
@@ -213,11 +220,14 @@ class Session:
         if count <= 0:
             return
         rows, self._rows = self._rows[:count], self._rows[count:]
+        self._stored_at = time.monotonic()
         readings = self._boundary.call("reading", self._probe.read, [r.measurement for r in rows])
         if readings is None or len(readings) < len(rows):
             readings = [EMPTY] * len(rows)
         for row, reading in zip(rows, readings, strict=True):
             self._boundary.call("store", self._store, row, reading)
+        if self.writer is not None:
+            self._boundary.call("store", self.writer.flush)
 
     def _store(self, row: Row, reading: Reading) -> None:
         scalars = {**reading.scalars, **row.scalars}
