@@ -422,6 +422,6 @@ def test_closing_twice_is_closing_once(tmp_path):
 
 def test_the_files_that_a_plain_reader_sees_are_never_half_a_rewrite(tmp_path):
     make(tmp_path, range(700), full_resolution_window=50).close()
-    assert [p for p in tmp_path.rglob("*.part")] == []
+    assert list(tmp_path.rglob("*.part")) == []
     for path in tmp_path.rglob("*.arrow"):
         assert not stream.is_torn(path), path

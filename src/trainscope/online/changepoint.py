@@ -3,9 +3,9 @@
 Algorithm
     Values become robust scores z against the median of the last 200 (noise: MAD after a straight line was
     taken out). *Shift*: one-sided CUSUM, S = max(0, S + clip(z, -4, 4) - 0.5), alarm at
-    12 (1 + phi) / (1 - phi) where phi is the lag-1 autocorrelation; more while the window fills. *Spike*: z >= 8, because a clipped
-    CUSUM cannot see one bad step. One event is one alarm: after it the detector is silent until the
-    loss is back, or the new level is known.
+    12 (1 + phi) / (1 - phi) where phi is the lag-1 autocorrelation; more while the window fills.
+    *Spike*: z >= 8, because a clipped CUSUM cannot see one bad step. One event is one alarm: after it
+    the detector is silent until the loss is back, or the new level is known.
 Assumptions
     The loss falls or stays. A wanted rise (curriculum, new data mix) is flagged once.
 False positives

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from trainscope.store import schema, stream
+from trainscope.store import layout, schema, stream
 from trainscope.store.block import BoolArray, FloatArray, LayerBlock
 
 IntArray = NDArray[np.int64]
@@ -27,6 +27,8 @@ class BlockBuffer:
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self.names: tuple[str, ...] = ()
+        self.labels: tuple[str, ...] = ()
+        """The names as they are written: valid UTF-8."""
         self._steps: list[int] = []
         self._values: dict[str, FloatArray] = {}
         self._valid: dict[str, BoolArray] = {}
@@ -47,6 +49,7 @@ class BlockBuffer:
         if not self._steps and block.names is not self.names:
             if block.names != self.names:
                 self._values, self._valid = {}, {}
+                self.labels = tuple(layout.clean(name) for name in block.names)
             self.names = block.names
         for name, column in block.columns.items():
             if name not in self._values:
@@ -142,13 +145,12 @@ class _Sink:
 class SegmentWriter:
     """Appends the buffered steps to one segment file, which is closed between two flushes."""
 
-    def __init__(
-        self, path: Path, names: tuple[str, ...], columns: tuple[str, ...], *, histograms: bool
-    ) -> None:
-        self.path, self.names, self.columns, self.histograms = path, names, columns, histograms
+    def __init__(self, path: Path, buffer: BlockBuffer) -> None:
+        self.path, self.names, self.columns = path, buffer.names, buffer.columns()
         self.steps = 0
-        self._dictionary = pa.array(names, pa.string())
-        self._schema = schema.journal_schema(columns, histograms=histograms)
+        self._histograms = buffer.has_histograms
+        self._dictionary = pa.array(buffer.labels, pa.string())
+        self._schema = schema.journal_schema(self.columns, histograms=self._histograms)
         self._sink = _Sink()
         self._writer = pa.ipc.new_stream(pa.PythonFile(self._sink, mode="w"), self._schema)
 
@@ -157,7 +159,7 @@ class SegmentWriter:
         return (
             (buffer.names is self.names or buffer.names == self.names)
             and set(buffer.columns()) <= set(self.columns)
-            and (self.histograms or not buffer.has_histograms)
+            and (self._histograms or not buffer.has_histograms)
         )
 
     def write(self, buffer: BlockBuffer) -> None:
@@ -169,7 +171,7 @@ class SegmentWriter:
             If it cannot be written; this segment must not be used again then.
         """
         self.steps += len(buffer)
-        arrays = buffer.take(self.columns, self._dictionary, histograms=self.histograms)
+        arrays = buffer.take(self.columns, self._dictionary, histograms=self._histograms)
         self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         buffer.reset()
         stream.append_bytes(self.path, self._sink.take())

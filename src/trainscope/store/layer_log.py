@@ -80,11 +80,10 @@ class LayerLog:
     def _start(self) -> SegmentWriter:
         self._number += 1
         path = self._run / layout.JOURNAL / layout.segment_name(self._number, self._buffer.first_step)
-        names, columns = self._buffer.names, self._buffer.columns()
-        for name in names:
+        for name in self._buffer.labels:
             self.store.files.file(name)
         self._segments.append(_Segment(path, self._last_step))
-        return SegmentWriter(path, names, columns, histograms=self._buffer.has_histograms)
+        return SegmentWriter(path, self._buffer)
 
     def fold(self, newest: int, *, everything: bool = False) -> bool:
         """Fold the segments that are older than the window, or all of them; tell whether any was.

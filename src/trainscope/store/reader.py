@@ -187,7 +187,8 @@ class RunReader:
         listed = set(found.values())
         for file in on_disk:
             if file not in listed:
-                found.setdefault(name_of(home / file) or unquote(file.removesuffix(layout.SUFFIX)), file)
+                name = name_of(home / file)
+                found.setdefault(unquote(file.removesuffix(layout.SUFFIX)) if name is None else name, file)
         return found
 
     def _table(self, path: Path) -> pa.Table | None:

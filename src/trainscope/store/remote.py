@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -20,11 +22,15 @@ def is_uri(path: str) -> bool:
     return "://" in path and len(scheme) > 1
 
 
-def mirror(uri: str | None, run: Path) -> Mirror | None:
+def mirror(uri: str | None, run: Path, *, resumed: bool) -> Mirror | None:
     """Return what copies `run` below the root `uri`, None without one.
+
+    A copy that another run has left there under the same name is not overwritten: this one gets ``-2``.
 
     Raises
     ------
+    StoreError
+        If the remote store does not answer.
     ConfigError
         If fsspec or the package for the scheme is missing, or the scheme is unknown.
     """
@@ -34,7 +40,21 @@ def mirror(uri: str | None, run: Path) -> Mirror | None:
         files, root = _open(uri)
     except (ImportError, ValueError) as error:
         raise ConfigError(f"storage_uri = {uri!r}: {error}") from None
-    return Mirror(files, f"{root.rstrip('/')}/{run.name}", run, uri)
+    home = free = f"{root.rstrip('/')}/{run.name}"
+    number = 1
+    with _answering(uri):
+        while not resumed and files.exists(free):
+            number += 1
+            free = f"{home}-{number}"
+    return Mirror(files, free, run, uri)
+
+
+@contextmanager
+def _answering(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # every fsspec backend raises its own kinds
+        raise StoreError(f"{uri}: cannot be written ({_first_line(error)})") from error
 
 
 class Mirror:
@@ -58,7 +78,7 @@ class Mirror:
             if path.is_file() and path.name != layout.LOCK and path.suffix != ".part":
                 stat = path.stat()
                 now[path.relative_to(self._run).as_posix()] = (stat.st_size, stat.st_mtime_ns)
-        try:
+        with _answering(self._uri):
             for name, state in now.items():
                 if self._seen.get(name) != state:
                     target = f"{self._root}/{name}"
@@ -68,8 +88,6 @@ class Mirror:
             for name in self._seen.keys() - now.keys():
                 self._files.rm_file(f"{self._root}/{name}")
                 del self._seen[name]
-        except Exception as error:  # every fsspec backend raises its own kinds
-            raise StoreError(f"{self._uri}: cannot be written ({_first_line(error)})") from error
 
 
 def fetch(uri: str, cache: Path) -> Path:

@@ -16,6 +16,9 @@ import pyarrow as pa
 from trainscope.core.errors import StoreError
 
 _FILE_MAGIC = b"ARROW1"
+_DAMAGE = (OSError, UnicodeDecodeError, pa.ArrowException)
+"""What a damaged file makes Arrow raise: sizes, types, text and counts may all be nonsense."""
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 
 @contextmanager
@@ -57,7 +60,7 @@ def append_bytes(path: Path, data: bytes) -> None:
         If the operating system refuses.
     """
     with writing(path):
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        fd = os.open(path, _APPEND, 0o666)
         try:
             _write_all(fd, data)
         finally:
@@ -122,8 +125,10 @@ def schema_of(path: Path) -> pa.Schema | None:
             if source.read(6) == _FILE_MAGIC:
                 return pa.ipc.open_file(source).schema
             source.seek(0)
-            return pa.ipc.open_stream(source).schema
-    except (OSError, pa.ArrowInvalid):
+            found = pa.ipc.open_stream(source).schema
+            found.names  # noqa: B018 - decodes them
+            return found
+    except _DAMAGE:
         return None
 
 
@@ -174,9 +179,9 @@ def _scan(path: Path) -> Iterator[tuple[pa.RecordBatch, int]]:
             stream = pa.ipc.open_stream(source)
             while True:
                 batch = stream.read_next_batch()
-                batch.validate()
+                batch.validate(full=True)
                 yield batch, source.tell()
-        except (StopIteration, pa.ArrowInvalid, OSError):
+        except (StopIteration, *_DAMAGE):
             return
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from trainscope.core.config import TrainScopeConfig
@@ -49,6 +50,7 @@ class RunWriter:
         self.path, self.next_step = path, 0
         self._config = config
         self._lock = folder.RunLock(path)
+        pa.array([0])  # Arrow looks for pandas at its first array: 0.3 s that no training step should pay
         self._closed = False
         window, factor = config.full_resolution_window, config.decimation_factor
         self._tables = StepTables(path, window=window, factor=factor)
@@ -65,7 +67,7 @@ class RunWriter:
         self._open: spikes.Window | None = None
         self._manifest = manifest.Manifest()
         self._flushed_at = time.monotonic()
-        self._mirror = remote.mirror(config.storage_uri, path)
+        self._mirror = remote.mirror(config.storage_uri, path, resumed=resumed)
         self._mirrored_step = 0
         for name in (layout.LAYERS, layout.JOURNAL, layout.SPIKES):
             with stream.writing(path / name):
@@ -216,6 +218,7 @@ class RunWriter:
         for step in self._manifest.add_window(window):
             spikes.remove_window(self.path, step)
         self._write_manifest()
+        self._copy_to_remote()
 
     def _rewind(self, step: int) -> None:
         """Drop the recorded steps from `step` on: training goes through them again."""
