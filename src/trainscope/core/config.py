@@ -1,14 +1,13 @@
 """What a user may set for the recorder, and every place it may be written.
 
-Strongest last: the defaults, a profile, a YAML, JSON or TOML file, ``TRAINSCOPE_<FIELD>`` variables, and what the code
-itself passes.
+Strongest last: the defaults, a profile, a YAML, JSON or TOML file, ``TRAINSCOPE_<FIELD>`` variables, and
+what the code itself passes.
 """
 
 from __future__ import annotations
 
 import os
 import types
-import typing
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,7 +44,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = types.MappingProxyType(
         },
     }
 )
-"""Named bundles of defaults; a file or dict chooses one with ``profile``, a shell with ``TRAINSCOPE_PROFILE``."""
+"""Named bundles of defaults, chosen with the key ``profile`` or the variable ``TRAINSCOPE_PROFILE``."""
 
 _MOVED = {
     "spike_threshold": "thresholds live in the detector: detector = {name = 'z_score', threshold = 3.5}"
@@ -87,7 +86,7 @@ class TrainScopeConfig(BaseModel):
     rank: AtLeast0 | None = None
     """Rank of this process, for the suffix ``_rank<N>``; taken from torch.distributed if not given."""
     compaction_every_n_steps: AtLeast1 = 1000
-    """At least this often the journal is folded into the per-layer files, and a remote store brought up to date."""
+    """At least this often the journal is folded into the per-layer files, and a remote copy updated."""
     device: str | None = None
     """Where statistics are computed; None means where each tensor already is."""
     track_memory: bool = True
@@ -108,7 +107,7 @@ class TrainScopeConfig(BaseModel):
     detector_plugins: list[Any] = Field(default_factory=list)
     """``AnomalyDetector`` classes, instances or dotted paths; they run beside the chosen detector."""
 
-    def __init__(self, **data: Any) -> None:
+    def __init__(self, **data: object) -> None:
         try:
             super().__init__(**data)
         except ValidationError as error:
@@ -185,9 +184,9 @@ def load_config(source: str | Path | Mapping[str, Any] | TrainScopeConfig | None
     Parameters
     ----------
     source : path, mapping, TrainScopeConfig or None
-        A ``.yaml``, ``.yml``, ``.json`` or ``.toml`` file, which the environment overrides; a mapping, which overrides
-        the environment; a config, which is returned as it is; None for the environment alone. The key
-        ``profile`` chooses one of :data:`PROFILES`.
+        A ``.yaml``, ``.yml``, ``.json`` or ``.toml`` file, which the environment overrides; a mapping,
+        which overrides the environment; a config, which is returned as it is; None for the environment
+        alone. The key ``profile`` chooses one of :data:`PROFILES`.
 
     Raises
     ------
@@ -218,21 +217,9 @@ def _with_profile(weak: Mapping[str, Any], strong: Mapping[str, Any]) -> dict[st
 def _from_environment(prefix: str = environment.PREFIX) -> dict[str, Any]:
     fields = TrainScopeConfig.model_fields
     found = environment.fields_from(os.environ, (*fields, "profile"), prefix=prefix)
-    kinds = {name: _kinds(field.annotation) for name, field in fields.items()}
+    kinds = {name: environment.kinds_of(field.annotation) for name, field in fields.items()}
     kinds["profile"] = frozenset({"str"})
     return {name: environment.parse(prefix + name.upper(), text, kinds[name]) for name, text in found.items()}
-
-
-def _kinds(annotation: Any) -> frozenset[str]:
-    """Name the plain types that an annotation allows."""
-    if annotation is type(None):
-        return frozenset({"null"})
-    origin = typing.get_origin(annotation)
-    if origin is Annotated:
-        return _kinds(typing.get_args(annotation)[0])
-    if origin in (typing.Union, types.UnionType):
-        return frozenset().union(*(_kinds(part) for part in typing.get_args(annotation)))
-    return frozenset({(origin or annotation).__name__})
 
 
 def _reason(error: ValidationError) -> str:
@@ -249,7 +236,7 @@ def _reason(error: ValidationError) -> str:
     return f"{key} = {first['input']!r:.60}: {message[0].lower()}{message[1:]}"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

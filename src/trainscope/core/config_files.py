@@ -35,7 +35,7 @@ def read_table(path: Path) -> dict[str, Any]:
     return data
 
 
-def _parse(text: str, suffix: str) -> Any:
+def _parse(text: str, suffix: str) -> object:
     if suffix == ".json":
         return json.loads(text)
     if suffix == ".toml":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import types
+import typing
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated
 
 from trainscope.core.errors import ConfigError
 
@@ -38,7 +40,19 @@ def fields_from(environ: Mapping[str, str], known: Iterable[str], *, prefix: str
     return found
 
 
-def parse(variable: str, text: str, kinds: frozenset[str]) -> Any:
+def kinds_of(annotation: object) -> frozenset[str]:
+    """Return the plain types that a field's annotation allows, as `parse` names them."""
+    if annotation is type(None):
+        return frozenset({"null"})
+    origin = typing.get_origin(annotation)
+    if origin is Annotated:
+        return kinds_of(typing.get_args(annotation)[0])
+    if origin in (typing.Union, types.UnionType):
+        return frozenset().union(*(kinds_of(part) for part in typing.get_args(annotation)))
+    return frozenset({getattr(origin or annotation, "__name__", "")})
+
+
+def parse(variable: str, text: str, kinds: frozenset[str]) -> object:
     """Return `text` as one of `kinds` (``bool``, ``int``, ``str``, ``list``, ``dict``, ``null``).
 
     Raises
@@ -66,7 +80,7 @@ def parse(variable: str, text: str, kinds: frozenset[str]) -> Any:
     raise ConfigError(f"environment: {variable} = {text[:60]!r}: expected {expected}")
 
 
-def _structured(variable: str, text: str, kinds: frozenset[str]) -> Any:
+def _structured(variable: str, text: str, kinds: frozenset[str]) -> object:
     if text.lstrip()[:1] not in ("[", "{"):
         if "list" in kinds:
             return [part.strip() for part in text.split(",") if part.strip()]
