@@ -1,6 +1,7 @@
 """Makes small recorded runs whose every number is known."""
 
 import numpy as np
+import pyarrow as pa
 
 from trainscope.core.config import TrainScopeConfig
 from trainscope.store.block import LayerBlock
@@ -43,3 +44,16 @@ def make(tmp_path, steps, **fields):
     writer = RunWriter.create(config(tmp_path, **fields), meta={"model_name": "tiny"})
     record(writer, steps)
     return writer
+
+
+def plain_read(path):
+    """What anyone gets without trainscope."""
+    with pa.OSFile(str(path)) as source:
+        return pa.ipc.open_stream(source).read_all()
+
+
+def check_layers(reader, steps):
+    for j, name in enumerate(reader.layers()):
+        at, got = reader.layer_points(name, "grad_l2_norm")
+        assert at.tolist() == list(steps), name
+        assert got.tolist() == [value(s, j) for s in steps]

@@ -1,33 +1,15 @@
 import json
-import multiprocessing
 import os
-import resource
 import time
-from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from store.runs import NAMES, block, config, make, record, value
-from trainscope.core.errors import ConfigError, StoreError
-from trainscope.store import retention, spikes, stream
+from store.runs import NAMES, block, check_layers, config, make, plain_read, record, value
+from trainscope.store import retention, stream
 from trainscope.store.block import LayerBlock
 from trainscope.store.reader import RunReader
 from trainscope.store.writer import FLUSH_STEPS, RunWriter
-
-
-def plain_read(path):
-    """What anyone gets without trainscope."""
-    with pa.OSFile(str(path)) as source:
-        return pa.ipc.open_stream(source).read_all()
-
-
-def check_layers(reader, steps):
-    for j, name in enumerate(reader.layers()):
-        at, got = reader.layer_points(name, "grad_l2_norm")
-        assert at.tolist() == list(steps), name
-        assert got.tolist() == [value(s, j) for s in steps]
 
 
 def test_a_closed_run_is_the_documented_tree_and_reads_with_plain_pyarrow(tmp_path):
@@ -153,229 +135,6 @@ def test_disk_stays_bounded_and_every_stretch_of_a_long_run_is_represented(tmp_p
     assert len(reader.plugin_metrics()[("p", "m")][0]) < 400
 
 
-def test_a_spike_window_has_real_steps_on_both_sides(tmp_path):
-    writer = make(tmp_path, range(51))
-    writer.mark_spike(50, 9.5)
-    record(writer, range(51, 100))
-    writer.close()
-    window = plain_read(tmp_path / "a" / "spikes" / "spike_step_50.arrow")
-    assert window.column("step").to_pylist() == list(range(45, 54))
-    for j, name in enumerate(NAMES):
-        layer = plain_read(tmp_path / "a" / "spikes" / "spike_step_50_layers" / f"{name}.arrow")
-        assert layer.column("step").to_pylist() == list(range(45, 54))
-        assert layer.column("grad_l2_norm").to_pylist() == [value(s, j) for s in range(45, 54)]
-    found = json.loads((tmp_path / "a" / "manifest.json").read_text())["spikes"]
-    assert found == [{"step": 50, "score": 9.5, "first": 45, "last": 53, "also": []}]
-
-
-def test_the_steps_of_an_old_spike_window_read_back_at_full_resolution(tmp_path):
-    writer = make(tmp_path, range(54), full_resolution_window=20)
-    writer.mark_spike(53, 9.5)
-    record(writer, range(54, 400))
-    writer.close()
-    step, got = RunReader(writer.path).layer_points("head.bias", "grad_l2_norm")
-    assert set(range(48, 57)) <= set(step.tolist())
-    assert got.tolist() == [value(s, 2) for s in step.tolist()]
-
-
-def test_a_window_cut_short_by_the_end_has_the_steps_there_are(tmp_path):
-    writer = make(tmp_path, range(3))
-    writer.mark_spike(2, float("inf"))
-    writer.close()
-    window = plain_read(tmp_path / "a" / "spikes" / "spike_step_2.arrow")
-    assert window.column("step").to_pylist() == [0, 1, 2]
-    assert json.loads((tmp_path / "a" / "manifest.json").read_text())["spikes"][0]["score"] == "inf"
-    assert RunReader(writer.path).manifest.windows[0].step == 2
-
-
-def test_a_diverging_run_cannot_fill_the_disk_with_windows(tmp_path, monkeypatch):
-    monkeypatch.setattr(spikes, "MAX_WINDOWS", 10)
-    writer = RunWriter.create(config(tmp_path, spike_window_before=1, spike_window_after=1), meta={})
-    for step in range(90):
-        writer.append(step, {"loss": 1.0}, block(step))
-        writer.mark_spike(step, 9.0)
-    writer.close()
-    folders = [p for p in (writer.path / "spikes").iterdir() if p.is_dir()]
-    assert len(folders) == 10
-    manifest = RunReader(writer.path).manifest
-    assert manifest.dropped_windows > 0
-    assert manifest.windows[0].step == 0
-    assert manifest.windows[-1].step >= 87
-
-
-def test_two_runs_of_one_name_get_two_folders(tmp_path):
-    paths = []
-    for _ in range(3):
-        writer = make(tmp_path, range(5))
-        writer.close()
-        paths.append(writer.path.name)
-    assert paths == ["a", "a-2", "a-3"]
-    assert len(RunReader(tmp_path / "a").scalars()) == 5
-
-
-def _claim(root, barrier, found):
-    barrier.wait()
-    found.put(RunWriter.create(config(Path(root)), meta={}).path.name)
-
-
-@pytest.mark.slow
-def test_processes_that_start_together_get_a_folder_each(tmp_path):
-    spawn = multiprocessing.get_context("fork")
-    barrier, found = spawn.Barrier(4), spawn.Queue()
-    racers = [spawn.Process(target=_claim, args=(str(tmp_path), barrier, found)) for _ in range(4)]
-    for racer in racers:
-        racer.start()
-    names = {found.get(timeout=60) for _ in racers}
-    for racer in racers:
-        racer.join()
-    assert names == {"a", "a-2", "a-3", "a-4"}
-
-
-def test_ranks_get_a_folder_each(tmp_path):
-    assert RunWriter.create(config(tmp_path), meta={}, rank=3).path.name == "a_rank3"
-    assert RunWriter.create(config(tmp_path, rank=1), meta={}).path.name == "a_rank1"
-
-
-@pytest.mark.parametrize("closed", [True, False])
-def test_resume_goes_on_with_the_step_ids(tmp_path, closed):
-    writer = make(tmp_path, range(60), full_resolution_window=20)
-    if closed:
-        writer.close()
-    else:
-        writer.flush()
-        writer._lock.release()  # what the operating system does when a process dies
-    again = RunWriter.create(config(tmp_path, full_resolution_window=20, resume=True), meta={})
-    assert again.path == writer.path
-    assert again.next_step == 60
-    record(again, range(60, 90))
-    again.close()
-    reader = RunReader(again.path)
-    assert reader.scalars().column("step").to_pylist() == list(range(90))
-    step, got = reader.layer_points("head.bias", "grad_l2_norm")
-    assert np.all(np.diff(step) > 0)
-    assert got.tolist() == [value(s, 2) for s in step.tolist()]
-    assert set(range(70, 90)) <= set(step.tolist())
-
-
-@pytest.mark.parametrize("closed", [True, False])
-def test_resume_from_an_earlier_checkpoint_drops_the_rewound_tail(tmp_path, closed):
-    writer = make(tmp_path, range(60))
-    writer.mark_spike(59, 9.0)
-    if closed:
-        writer.close()
-    else:
-        writer.flush()
-        writer._lock.release()
-    again = RunWriter.create(config(tmp_path, resume=True), meta={})
-    again.append(40, {"loss": -1.0}, block(40))
-    again.append(41, {"loss": -1.0}, block(41))
-    again.close()
-    reader = RunReader(again.path)
-    assert reader.scalars().column("step").to_pylist() == list(range(42))
-    assert reader.scalars().column("loss").to_pylist()[40:] == [-1.0, -1.0]
-    check_layers(reader, range(42))
-    assert reader.manifest.rewinds == [{"step": 40, "last": 59}]
-    if closed:
-        assert reader.manifest.windows == []
-        assert (again.path / "spikes" / "rewound-1" / "spike_step_59.arrow").is_file()
-
-
-def test_a_step_number_that_goes_back_within_one_process_is_a_rewind(tmp_path):
-    writer = make(tmp_path, range(25))
-    record(writer, range(12, 30))
-    writer.close()
-    check_layers(RunReader(writer.path), range(30))
-
-
-def test_a_spike_right_after_a_resume_still_has_the_steps_before_it(tmp_path):
-    make(tmp_path, range(40)).close()
-    again = RunWriter.create(config(tmp_path, resume=True), meta={})
-    record(again, range(40, 42))
-    again.mark_spike(41, 9.0)
-    record(again, range(42, 50))
-    again.close()
-    window = plain_read(again.path / "spikes" / "spike_step_41.arrow")
-    layer = plain_read(again.path / "spikes" / "spike_step_41_layers" / "head.bias.arrow")
-    assert window.column("step").to_pylist() == list(range(36, 45))
-    assert layer.column("step").to_pylist() == list(range(36, 45))
-
-
-def test_resume_after_a_torn_tail_cuts_it_off(tmp_path):
-    writer = make(tmp_path, range(40))
-    for path in (writer.path / "global.arrow", *(writer.path / "journal").iterdir()):
-        os.truncate(path, path.stat().st_size - 11)
-    writer._lock.release()
-    again = RunWriter.create(config(tmp_path, resume=True), meta={})
-    assert again.next_step == 30
-    record(again, range(30, 50))
-    again.close()
-    check_layers(RunReader(again.path), range(50))
-    assert plain_read(again.path / "global.arrow").num_rows == 50
-
-
-def test_resume_without_an_earlier_run_starts_one(tmp_path):
-    writer = RunWriter.create(config(tmp_path, resume=True), meta={})
-    assert (writer.path.name, writer.next_step) == ("a", 0)
-    with pytest.raises(ConfigError, match="resume = True: needs run_name"):
-        RunWriter.create(config(tmp_path, run_name=None, resume=True), meta={})
-
-
-def test_resuming_a_run_that_is_still_written_is_refused(tmp_path):
-    writer = make(tmp_path, range(5))
-    with pytest.raises(StoreError, match="still being written by another process"):
-        RunWriter.create(config(tmp_path, resume=True), meta={})
-    writer.close()
-    RunWriter.create(config(tmp_path, resume=True), meta={}).close()
-
-
-def test_a_folder_that_vanishes_is_an_error_of_one_line_and_writing_goes_on_when_it_is_back(tmp_path):
-    writer = make(tmp_path, range(10))
-    writer.path.rename(tmp_path / "elsewhere")
-    with pytest.raises(StoreError, match=r"\.arrow: cannot be written"):
-        record(writer, range(10, 25))
-    (tmp_path / "elsewhere").rename(writer.path)
-    record(writer, range(25, 40))
-    writer.close()
-    step, _ = RunReader(writer.path).layer_points("head.bias", "grad_l2_norm")
-    assert set(range(10)) | set(range(25, 40)) <= set(step.tolist())
-
-
-def _fill_disk(root, found):
-    import signal
-
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-    writer = RunWriter.create(config(Path(root)), meta={})
-    failures = []
-    for step in range(400):
-        try:
-            record(writer, [step])
-        except StoreError as error:
-            failures.append(str(error))
-    try:
-        writer.close()
-    except StoreError as error:
-        failures.append(str(error))
-    found.put(failures)
-
-
-def test_a_full_disk_is_reported_and_leaves_a_readable_run(tmp_path):
-    fork = multiprocessing.get_context("fork")
-    found = fork.Queue()
-    process = fork.Process(target=_fill_disk, args=(str(tmp_path), found))
-    process.start()
-    failures = found.get(timeout=60)
-    process.join()
-    assert failures
-    assert all("cannot be written" in failure and "\n" not in failure for failure in failures)
-    reader = RunReader(tmp_path / "a")
-    assert len(reader.scalars()) >= 50
-    assert not reader.is_torn
-    for name in NAMES:
-        step, got = reader.layer_points(name, "grad_l2_norm")
-        assert got.tolist() == [value(s, NAMES.index(name)) for s in step.tolist()]
-
-
 def test_unknown_scalars_and_statistics_become_columns_whenever_they_appear(tmp_path):
     writer = make(tmp_path, range(300), full_resolution_window=50)
     for step in range(300, 600):
@@ -399,17 +158,6 @@ def test_layers_may_change_while_the_run_goes_on(tmp_path):
     assert reader.layer_points("embed.weight", "grad_l2_norm")[0].tolist() == list(range(40))
     assert reader.layer_points("head.bias", "grad_l2_norm")[0].tolist() == list(range(15))
     assert reader.layer_points("new.adapter", "grad_l2_norm")[0].tolist() == list(range(15, 40))
-
-
-def test_checkpoints_and_rng_states_have_their_places(tmp_path):
-    writer = make(tmp_path, range(1))
-    assert writer.rng_path(7) == writer.path / "rng_states" / "step_7.pkl"
-    assert writer.checkpoint_path(7) == writer.path / "checkpoints" / "7.pt"
-    assert writer.checkpoint_path(7).parent.is_dir()
-    writer.close()
-    other = RunWriter.create(config(tmp_path, checkpoint_on_spike="ck/at_{step}.bin"), meta={})
-    assert other.checkpoint_path(7) == other.path / "ck" / "at_7.bin"
-    assert other.checkpoint_path(7).parent.is_dir()
 
 
 def test_closing_twice_is_closing_once(tmp_path):
