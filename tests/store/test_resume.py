@@ -3,7 +3,7 @@ import os
 import numpy as np
 import pytest
 
-from store.runs import block, check_layers, config, make, plain_read, record, value
+from store.runs import NAMES, block, check_layers, config, make, plain_read, record, value
 from trainscope.core.errors import ConfigError, StoreError
 from trainscope.store.reader import RunReader
 from trainscope.store.writer import RunWriter
@@ -86,3 +86,29 @@ def test_resuming_a_run_that_is_still_written_is_refused(tmp_path):
         RunWriter.create(config(tmp_path, resume=True), meta={})
     writer.close()
     RunWriter.create(config(tmp_path, resume=True), meta={}).close()
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_resumed_run_knows_the_histogram_edges_it_had(tmp_path, closed):
+    writer = make(tmp_path, range(60))
+    if closed:
+        writer.close()
+    else:
+        writer.flush()
+        writer._lock.release()
+    again = RunWriter.create(config(tmp_path, resume=True), meta={})
+    assert set(again.histogram_edges) == set(NAMES) - {"head.bias"}  # it never had a histogram
+    assert again.histogram_edges["embed.weight"].tolist() == [-1, -0.5, 0, 0.5, 1]
+    again.close()
+
+
+def test_closing_saves_what_can_be_saved_when_one_part_fails(tmp_path, monkeypatch):
+    writer = make(tmp_path, range(25))
+    writer.mark_spike(24, 9.0)
+    (writer.path / "spikes").rmdir()
+    (writer.path / "spikes").write_text("in the way")
+    with pytest.raises(StoreError, match="spike_step_24"):
+        writer.close()
+    reader = RunReader(writer.path)
+    assert reader.manifest.closed
+    check_layers(reader, range(25))

@@ -195,6 +195,14 @@ class Chunk:
             total += valid.reshape(len(self.steps), -1).any(axis=1)
         return total
 
+    def edges(self) -> dict[str, FloatArray]:
+        """Return the histogram edges in here, by layer."""
+        if "hist_edges" not in self.batch.schema.names:
+            return {}
+        column = self.batch.column("hist_edges")
+        rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+        return {self.names[row % len(self.names)]: np.array(column[int(row)].as_py()) for row in rows}
+
     def only(self, mask: BoolArray) -> Chunk:
         """Return the steps where `mask` (k,) is true."""
         if mask.all():

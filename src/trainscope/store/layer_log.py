@@ -115,6 +115,7 @@ class LayerLog:
             for chunk in chunks(path) if path.exists() else ():
                 for name in chunk.names:
                     self.store.files.file(name)
+                self.store.edges.update(chunk.edges())
                 last = int(chunk.steps[-1])
             if last < 0:
                 stream.remove(path)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainscope.store import layout, retention, schema, stream
+from trainscope.store.block import FloatArray
 from trainscope.store.journal import Chunk, by_layer, chunks
 
 CHUNK_BYTES = 64 << 20
@@ -31,6 +32,8 @@ class LayerStore:
         self.files = layout.LayerFiles()
         self._held: dict[str, _Held] = {}
         self._extra: tuple[str, ...] = ()
+        self.edges: dict[str, FloatArray] = {}
+        """Histogram edges of an earlier session, by layer."""
 
     def adopt(self, known: list[tuple[str, str]]) -> None:
         """Take over the files of an earlier session: cut torn tails, count rows.
@@ -54,6 +57,10 @@ class LayerStore:
                 last = int(table.column("step")[-1].as_py()) if len(table) else -1
                 self._held[name] = _Held(len(table), last)
                 self._extra = self._extra or schema.extra(table.schema)
+                if "hist_edges" in table.schema.names:
+                    known_edges = table.column("hist_edges").drop_null()
+                    if len(known_edges):
+                        self.edges[name] = np.array(known_edges[-1].as_py())
 
     def fold(self, segment: Path, *, newest: int) -> None:
         """Move a segment's steps into the layer files, thinned where they are older than the window.

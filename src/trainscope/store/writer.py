@@ -13,8 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from trainscope.core.config import TrainScopeConfig
+from trainscope.core.errors import StoreError
 from trainscope.store import folder, layout, manifest, remote, spikes, stream
-from trainscope.store.block import LayerBlock
+from trainscope.store.block import FloatArray, LayerBlock
 from trainscope.store.layer_log import LayerLog
 from trainscope.store.tables import PluginRow, Scalar, StepTables
 
@@ -42,6 +43,9 @@ class RunWriter:
     next_step : int
         0 for a new run, one after the last recorded step for a resumed one, and after every append one
         after that step. Use it where the user gives no step number.
+    histogram_edges : mapping of str to (bins + 1,) array
+        Of a resumed run: the edges its layers have had so far. Use them again, or histograms before and
+        after the resume cannot be compared.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class RunWriter:
         for name in (layout.LAYERS, layout.JOURNAL, layout.SPIKES):
             with stream.writing(path / name):
                 (path / name).mkdir(exist_ok=True)
+        self.histogram_edges: Mapping[str, FloatArray] = self._layers.store.edges
         if resumed:
             self._adopt()
         else:
@@ -89,8 +94,8 @@ class RunWriter:
         config : TrainScopeConfig
             Uses run_dir, run_name, rank, resume, the window and compaction fields and storage_uri.
         meta : mapping
-            Written to ``meta.json`` beside the configuration (model class, parameter count, library
-            versions, ...). JSON types only; non-finite numbers become strings.
+            Written to ``meta.json`` beside the configuration. JSON types only; non-finite numbers become
+            strings.
         rank : int, optional
             Of this process; gives the suffix ``_rank<N>``. Defaults to ``config.rank``. Ranks must agree on
             ``config.run_name`` beforehand (a missing name is taken from the clock).
@@ -138,6 +143,7 @@ class RunWriter:
             self._layers.add(step, layers)
         if self._open is not None and step >= self._open.last:
             self._finish_window()
+            self._copy_to_remote()
         elif len(self._tables) >= FLUSH_STEPS or time.monotonic() - self._flushed_at > FLUSH_SECONDS:
             self.flush()
 
@@ -195,19 +201,24 @@ class RunWriter:
         if self._closed:
             return
         self._closed = True
-        try:
-            if self._open is not None:
-                self._finish_window()
-            self.flush()
-            self._layers.fold(self.next_step - 1, everything=True)
-            self._manifest.closed = True
-            self._write_manifest()
-            self._copy_to_remote()
-        finally:
-            self._lock.release()
+        failures = []
+        # Each is tried even if one before it failed: what can be saved is saved.
+        for act in (self._finish_window, self.flush, self._finish, self._copy_to_remote):
+            try:
+                act()
+            except StoreError as error:
+                failures.append(error)
+        self._lock.release()
+        if failures:
+            raise failures[0]
+
+    def _finish(self) -> None:
+        self._layers.fold(self.next_step - 1, everything=True)
+        self._manifest.closed = True
+        self._write_manifest()
 
     def _finish_window(self) -> None:
-        """Write the open window with the steps there are."""
+        """Write the open window, if there is one, with the steps there are."""
         window, self._open = self._open, None
         self.flush()
         if window is None:
@@ -218,13 +229,10 @@ class RunWriter:
         for step in self._manifest.add_window(window):
             spikes.remove_window(self.path, step)
         self._write_manifest()
-        self._copy_to_remote()
 
     def _rewind(self, step: int) -> None:
         """Drop the recorded steps from `step` on: training goes through them again."""
-        if self._open is not None:
-            self._finish_window()
-        self.flush()
+        self._finish_window()
         self._tables.drop_from(step)
         self._layers.drop_from(step)
         spikes.set_aside(self.path, *self._manifest.rewind(step, self.next_step - 1))
