@@ -9,6 +9,9 @@ from trainscope.core.errors import StoreError
 from trainscope.store.reader import RunReader
 from trainscope.store.writer import RunWriter
 
+# Forking is the point here; Arrow has threads, which Python 3.12 warns about.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+
 
 def test_two_runs_of_one_name_get_two_folders(tmp_path):
     paths = []

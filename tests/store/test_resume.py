@@ -1,12 +1,18 @@
 import os
+import signal
+import time
 
 import numpy as np
 import pytest
 
 from store.runs import NAMES, block, check_layers, config, make, plain_read, record, value
 from trainscope.core.errors import ConfigError, StoreError
+from trainscope.store import folder
 from trainscope.store.reader import RunReader
 from trainscope.store.writer import RunWriter
+
+# Forking is the point here; Arrow has threads, which Python 3.12 warns about.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
 
 @pytest.mark.parametrize("closed", [True, False])
@@ -112,3 +118,42 @@ def test_closing_saves_what_can_be_saved_when_one_part_fails(tmp_path, monkeypat
     reader = RunReader(writer.path)
     assert reader.manifest.closed
     check_layers(reader, range(25))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_worker_that_outlives_a_killed_training_does_not_block_the_resume(tmp_path):
+    read_end, write_end = os.pipe()
+    training = os.fork()
+    if training == 0:
+        make(tmp_path, range(20)).flush()
+        worker = os.fork()
+        if worker == 0:
+            time.sleep(30)
+            os._exit(0)
+        os.write(write_end, str(worker).encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(training, 0)
+    worker = int(os.read(read_end, 20))
+    try:
+        again = RunWriter.create(config(tmp_path, resume=True), meta={})
+        assert again.next_step == 20
+        again.close()
+    finally:
+        os.kill(worker, signal.SIGKILL)
+        os.close(read_end)
+        os.close(write_end)
+
+
+def test_another_process_cannot_resume_a_run_that_is_written(tmp_path):
+    writer = make(tmp_path, range(5))
+    child = os.fork()
+    if child == 0:
+        folder._written_here.clear()
+        try:
+            RunWriter.create(config(tmp_path, resume=True), meta={})
+        except StoreError:
+            os._exit(3)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 3
+    writer.close()

@@ -173,3 +173,23 @@ def test_the_files_that_a_plain_reader_sees_are_never_half_a_rewrite(tmp_path):
     assert list(tmp_path.rglob("*.part")) == []
     for path in tmp_path.rglob("*.arrow"):
         assert not stream.is_torn(path), path
+
+
+def test_a_layer_named_twice_is_refused(tmp_path):
+    writer = RunWriter.create(config(tmp_path), meta={})
+    with pytest.raises(ValueError, match="'a' is named twice"):
+        writer.append(0, {}, LayerBlock(("a", "b", "a"), {"grad_l2_norm": np.zeros(3)}))
+
+
+def test_arrays_are_copied_and_shapes_checked(tmp_path):
+    writer = RunWriter.create(config(tmp_path), meta={})
+    found = np.zeros(3)
+    for step in range(3):
+        found[:] = step
+        writer.append(step, {}, LayerBlock(NAMES, {"grad_l2_norm": found}))
+    writer.close()
+    assert RunReader(writer.path).layer_points("head.bias", "grad_l2_norm")[1].tolist() == [0.0, 1.0, 2.0]
+    with pytest.raises(ValueError, match="'grad_l2_norm': 3 layers but shape"):
+        LayerBlock(NAMES, {"grad_l2_norm": np.zeros(2)})
+    with pytest.raises(ValueError, match="histograms: 3 layers"):
+        LayerBlock(NAMES, {}, None, (np.zeros((3, 4)), np.zeros((3, 4))))

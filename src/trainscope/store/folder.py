@@ -17,24 +17,35 @@ from trainscope.store import layout, stream
 MAX_SAME_NAME = 10_000
 
 
+_written_here: set[Path] = set()
+"""Runs this process writes: a record lock does not stop the process that holds it."""
+
+
 class RunLock:
-    """Held while a process writes a run; the operating system frees it when the process dies."""
+    """Held while a process writes a run; the operating system frees it when the process dies.
+
+    A record lock, which forked children do not inherit: a data loader's worker that outlives a killed
+    training must not keep the next one from resuming.
+    """
 
     def __init__(self, run: Path) -> None:
-        path = run / layout.LOCK
-        with stream.writing(path):
-            self._fd: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        self._run = run.resolve()
+        self._fd: int | None = None
+        busy = StoreError(f"{run}: still being written by another process; end it or choose another run_name")
+        if self._run in _written_here:
+            raise busy
+        with stream.writing(run / layout.LOCK):
+            self._fd = os.open(run / layout.LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        _written_here.add(self._run)
         try:
             import fcntl
-        except ImportError:  # Windows: two writers of one resumed run are not noticed there
+        except ImportError:  # Windows: two processes that write one resumed run are not noticed there
             return
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
             self.release()
-            raise StoreError(
-                f"{run}: still being written by another process; end it or choose another run_name"
-            ) from None
+            raise busy from None
         except OSError:  # a file system without locks
             return
 
@@ -43,6 +54,7 @@ class RunLock:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+            _written_here.discard(self._run)
 
 
 def claim(config: TrainScopeConfig, rank: int | None) -> tuple[Path, bool]:

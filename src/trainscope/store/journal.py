@@ -49,7 +49,7 @@ class BlockBuffer:
         if not self._steps and block.names is not self.names:
             if block.names != self.names:
                 self._values, self._valid = {}, {}
-                self.labels = tuple(layout.clean(name) for name in block.names)
+                self.labels = _labels(block.names)
             self.names = block.names
         for name, column in block.columns.items():
             if name not in self._values:
@@ -95,6 +95,14 @@ class BlockBuffer:
         self._steps, self._histograms = [], {}
         for valid in self._valid.values():
             valid[:] = False
+
+
+def _labels(names: tuple[str, ...]) -> tuple[str, ...]:
+    labels = tuple(layout.clean(name) for name in names)
+    if len(set(labels)) != len(labels):
+        twice = next(label for at, label in enumerate(labels) if label in labels[:at])
+        raise ValueError(f"layer {twice!r} is named twice in one block")
+    return labels
 
 
 def _floats(values: FloatArray, valid: BoolArray) -> pa.Array:

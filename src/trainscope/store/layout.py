@@ -13,7 +13,7 @@
         spikes/spike_step_<N>.arrow      every step around spike N
         spikes/spike_step_<N>_layers/    the same, one file a layer
         spikes/rewound-<k>/              spikes of steps that a resumed run trained again
-        rng_states/step_<N>.pt           RNG state for replay
+        rng_states/step_<N>.pkl          RNG state for replay
         checkpoints/<N>.pt               checkpoint, if asked for
 
 Every ``.arrow`` file is an Arrow IPC stream of whole record batches: a killed run ends at its last
@@ -99,6 +99,18 @@ class LayerFiles:
     def items(self) -> list[tuple[str, str]]:
         """Return (name, file) in the order of first use."""
         return list(self._file.items())
+
+
+def rng_state(run: Path, step: int) -> Path:
+    """Return where the RNG state before `step` goes."""
+    return run / RNG_STATES / f"step_{step}.pkl"
+
+
+def checkpoint(run: Path, step: int, template: bool | str | None) -> Path:
+    """Return where the checkpoint of `step` goes: as the template says, from the run's folder, if it is one."""
+    if isinstance(template, str):
+        return run / template.replace("{step}", str(step))
+    return run / CHECKPOINTS / f"{step}.pt"
 
 
 def segments(run: Path) -> list[Path]:

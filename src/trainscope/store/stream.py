@@ -30,6 +30,13 @@ def writing(path: Path) -> Iterator[None]:
         raise StoreError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
+def place(path: Path) -> Path:
+    """Make the folder that `path` lies in, and return `path`."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
 def append(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Append `batches`, which must have `schema`, with a single write; starts the file if need be.
 
@@ -97,7 +104,7 @@ def _write_all(fd: int, data: bytes) -> None:
     try:
         while done < len(data):
             done += os.write(fd, data[done:] if done else data)
-    except OSError:
+    except BaseException:  # Ctrl-C too: half a message would hide everything that is appended after it
         if done:
             os.ftruncate(fd, os.fstat(fd).st_size - done)
         raise

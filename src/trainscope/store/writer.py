@@ -94,8 +94,7 @@ class RunWriter:
         config : TrainScopeConfig
             Uses run_dir, run_name, rank, resume, the window and compaction fields and storage_uri.
         meta : mapping
-            Written to ``meta.json`` beside the configuration. JSON types only; non-finite numbers become
-            strings.
+            Goes to ``meta.json`` beside the configuration; JSON types, non-finite numbers become strings.
         rank : int, optional
             Of this process; gives the suffix ``_rank<N>``. Defaults to ``config.rank``. Ranks must agree on
             ``config.run_name`` beforehand (a missing name is taken from the clock).
@@ -166,7 +165,7 @@ class RunWriter:
 
     def rng_path(self, step: int) -> Path:
         """Return where the RNG state taken before `step` goes; its folder exists."""
-        return self._place(self.path / layout.RNG_STATES / f"step_{step}.pkl")
+        return stream.place(layout.rng_state(self.path, step))
 
     def checkpoint_path(self, step: int) -> Path:
         """Return where the checkpoint of `step` goes; honours a ``checkpoint_on_spike`` template.
@@ -174,15 +173,7 @@ class RunWriter:
         A relative template is taken from the run's folder. Write to
         ``path.with_name(path.name + ".part")`` and rename, so that no half checkpoint is left.
         """
-        template = self._config.checkpoint_on_spike
-        if isinstance(template, str):
-            return self._place(self.path / template.replace("{step}", str(step)))
-        return self._place(self.path / layout.CHECKPOINTS / f"{step}.pt")
-
-    def _place(self, path: Path) -> Path:
-        with stream.writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        return path
+        return stream.place(layout.checkpoint(self.path, step, self._config.checkpoint_on_spike))
 
     def flush(self) -> None:
         """Write what is buffered; after this a kill loses nothing appended so far."""
