@@ -7,8 +7,9 @@ run of activation checkpointing) does not count. Modules compiled by ``torch.com
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -20,8 +21,6 @@ from .tensors import dense, spread
 
 MEDIAN_SAMPLE = 1_024
 """Numbers per forward that the median is taken of: its standard error is 0.04 standard deviations."""
-COLUMNS = 7
-"""n, mean, sums of the 2nd, 3rd and 4th power around the mean, lowest, highest."""
 _SILENT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.Identity, nn.Flatten)
 _FUNCTIONS = tuple(
     getattr(nn, name)
@@ -34,9 +33,11 @@ _FUNCTIONS = tuple(
 class Seen:
     """What one module gave at one sampled step."""
 
-    moments: list[Tensor]
-    """(7,) for each forward."""
-    samples: list[Tensor]
+    rows: list[tuple[Tensor, list[Tensor]]] = field(default_factory=list)
+    """For each forward, what `Activations._measure` returned."""
+    counts: list[int] = field(default_factory=list)
+    """Numbers in each forward."""
+    samples: list[Tensor] = field(default_factory=list)
     peak: Tensor | None = None
     """Largest magnitude of every unit so far; only after activation functions."""
 
@@ -46,10 +47,14 @@ class Sampled:
     """The activations of one sampled step, still on the device."""
 
     names: tuple[str, ...]
-    calls: tuple[int, ...]
-    """Forwards of each."""
-    moments: Tensor
-    """(sum of calls, 7)"""
+    counts: tuple[tuple[int, ...], ...]
+    """Numbers in each forward of each module."""
+    pieces: tuple[int, ...]
+    """Pieces that each forward was cut into, module after module."""
+    rows: Tensor
+    """The mean of each forward, then five numbers a piece."""
+    thirds: bool
+    """Whether third powers were summed."""
     medians: Tensor
     """(n,)"""
     dead: Tensor
@@ -85,6 +90,8 @@ class Activations:
         self._leaves: list[tuple[nn.Module, Callable[..., None]]] | None = None
         self._all: list[nn.Module] = []
         self._seen: dict[str, Seen] = {}
+        self._thirds = True
+        """Whether third powers are summed: merging several forwards needs them, and one forward does not."""
         self._scratch: tuple[Tensor, Tensor] | None = None
 
     @property
@@ -114,8 +121,12 @@ class Activations:
         seen, self._seen = self._seen, {}
         if not seen:
             return None
-        device = next(iter(seen.values())).moments[0].device
-        vectors = [v.to(device, non_blocking=True) for s in seen.values() for v in s.moments]
+        rows = [row for s in seen.values() for row in s.rows]
+        thirds, self._thirds = self._thirds, any(len(s.rows) > 1 for s in seen.values())
+        device = rows[0][0].device
+        flat = [mean for mean, _ in rows] + [value for _, row in rows for value in row]
+        if any(value.device != device or value.dtype != flat[0].dtype for value in flat):
+            flat = [value.to(device, torch.float32, non_blocking=True) for value in flat]
         samples = [s.samples[0] if len(s.samples) == 1 else torch.cat(s.samples) for s in seen.values()]
         missing = torch.full((), torch.nan, device=device)
         dead = [
@@ -124,8 +135,10 @@ class Activations:
         ]
         return Sampled(
             tuple(seen),
-            tuple(len(s.moments) for s in seen.values()),
-            torch.stack(vectors),
+            tuple(tuple(s.counts) for s in seen.values()),
+            tuple(len(row) // 5 for _, row in rows),
+            torch.stack(flat),
+            thirds,
             _medians([sample.to(device, non_blocking=True) for sample in samples]),
             torch.stack(dead),
         )
@@ -142,10 +155,12 @@ class Activations:
         return self._guard(hook)
 
     def _note(self, name: str, module: nn.Module, values: Tensor) -> None:
-        seen = self._seen.setdefault(name, Seen([], []))
+        seen = self._seen.setdefault(name, Seen())
         flat = values.reshape(-1)
-        seen.moments.append(self._measure(flat))
-        seen.samples.append(spread(values, MEDIAN_SAMPLE)[:MEDIAN_SAMPLE].float())
+        seen.rows.append(self._measure(flat))
+        seen.counts.append(flat.numel())
+        # Cloned: a view would keep the activation in memory.
+        seen.samples.append(spread(values, MEDIAN_SAMPLE)[:MEDIAN_SAMPLE].to(torch.float32, copy=True))
         if isinstance(module, _FUNCTIONS) and values.dim() > 1:
             units = 1 if values.dim() == 4 else values.dim() - 1  # channels of an image, else the last dimension
             peak = values.abs().amax(dim=[d for d in range(values.dim()) if d != units])
@@ -154,37 +169,30 @@ class Activations:
             else:
                 seen.peak = torch.maximum(seen.peak, peak)
 
-    def _measure(self, flat: Tensor) -> Tensor:
+    def _measure(self, flat: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Return the mean, and for every piece: sum of the 2nd powers, root of the 4th, 3rd; lowest, highest."""
         count = flat.numel()
         kind = torch.float64 if flat.dtype == torch.float64 else torch.float32
         pieces = flat.split_with_sizes(piece_sizes(count)) if flat.is_cpu else (flat,)
         first, second = self._buffers(pieces[0].numel(), kind, flat.device)
-        sums = [torch.sum(piece, dtype=kind) for piece in pieces]
-        mean = (sums[0] if len(sums) == 1 else torch.stack(sums).sum()) / count
-        powers: list[Tensor] = []
+        mean = torch.sum(flat, dtype=kind) if len(pieces) == 1 else sum(torch.sum(p, dtype=kind) for p in pieces)
+        mean = mean / count
+        rows: list[Tensor] = []
         for piece in pieces:
-            centred, squared = first[: piece.numel()], second[: piece.numel()]
+            centred = first[: piece.numel()]
             if piece.dtype == kind:
                 torch.sub(piece, mean, out=centred)
             else:
                 centred.copy_(piece).sub_(mean)
-            torch.mul(centred, centred, out=squared)
             low, high = torch.aminmax(centred)
             # No dot products: they wake the threads of another library.
-            powers += [squared.sum(), torch.linalg.vector_norm(squared), centred.mul_(squared).sum(), low, high]
-        rows = torch.stack(powers).view(-1, 5)
-        second_sum, fourth_root, third_sum, lows, highs = rows.unbind(1)
-        return torch.stack(
-            [
-                mean.new_full((), float(count)),
-                mean,
-                second_sum.sum(),
-                third_sum.sum(),
-                fourth_root.square().sum(),
-                lows.amin() + mean,
-                highs.amax() + mean,
-            ]
-        )
+            if self._thirds:
+                squared = torch.mul(centred, centred, out=second[: piece.numel()])
+                rows += [squared.sum(), torch.linalg.vector_norm(squared), centred.mul_(squared).sum(), low, high]
+            else:
+                centred.mul_(centred)
+                rows += [centred.sum(), torch.linalg.vector_norm(centred), mean, low, high]
+        return mean, rows
 
     def _buffers(self, size: int, kind: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
         kept = self._scratch
@@ -228,19 +236,33 @@ def leaves(model: nn.Module) -> list[tuple[str, nn.Module]]:
     return found
 
 
-def combine(moments: Tensor, calls: Sequence[int]) -> Tensor:
-    """Merge the forwards of each module: (sum of calls, 7) host rows to (n, 7).
+def combine(
+    rows: Tensor, counts: Sequence[Sequence[int]], pieces: Sequence[int], *, thirds: bool
+) -> Tensor:
+    """Merge pieces and forwards of each module, on the host, in float64.
 
-    Pairwise update of central moments (Pébay, "Formulas for robust, one-pass parallel computation of covariances and
-    arbitrary-order statistical moments", 2008), in float64.
+    Forwards are merged with the pairwise update of central moments (Pébay, "Formulas for robust, one-pass parallel
+    computation of covariances and arbitrary-order statistical moments", 2008).
+
+    Returns
+    -------
+    (n, 7) Tensor
+        Count, mean, sums of the 2nd, 3rd and 4th power around the mean, lowest, highest.
     """
-    merged = []
-    for part in moments.double().split(list(calls)):
-        total = part[0]
-        for row in part[1:]:
-            total = _merge(total, row)
-        merged.append(total)
-    return torch.stack(merged)
+    rows = rows.double()
+    mean, table = rows[: len(pieces)], rows[len(pieces) :].view(-1, 5)
+    table[:, 1].square_()
+    lengths = torch.tensor(pieces)
+    if not thirds:
+        table[:, 2] = torch.nan
+    second, fourth, third = torch.segment_reduce(table[:, :3].contiguous(), "sum", lengths=lengths).unbind(1)
+    low = torch.segment_reduce(table[:, 3].contiguous(), "min", lengths=lengths) + mean
+    high = torch.segment_reduce(table[:, 4].contiguous(), "max", lengths=lengths) + mean
+    numbers = torch.tensor([float(n) for module in counts for n in module], dtype=torch.float64)
+    forwards = torch.stack([numbers, mean, second, third, fourth, low, high], 1)
+    if len(forwards) == len(counts):
+        return forwards
+    return torch.stack([functools.reduce(_merge, f) for f in forwards.split_with_sizes([len(c) for c in counts])])
 
 
 def _merge(a: Tensor, b: Tensor) -> Tensor:

@@ -7,12 +7,13 @@ past 50 or so and entropy falling to 0 come before a divergence (Dehghani et al.
 billion parameters", 2023; Zhai et al., "Stabilizing transformer training by preventing attention entropy
 collapse", 2023).
 
-Scores that a fused kernel never writes down are computed again for the first sequence of the batch and up to 64
+Scores that a fused kernel never writes down are computed again for the first sequence of the batch and up to 32
 of its queries. A query's masked keys do not count.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,14 +21,24 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812  # the field's name for it
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 QUERIES = 32
 _MASKED = -1e9
 """Masks add minus infinity, or the lowest number of the type."""
 
 
-class Attention(TorchFunctionMode):
+_PLACES: tuple[tuple[Any, str], ...] = (
+    (F, "scaled_dot_product_attention"),
+    (F, "multi_head_attention_forward"),
+    (F, "softmax"),
+    (torch, "softmax"),
+    (Tensor, "softmax"),
+)
+"""Functions that attention goes through. They are wrapped during the sampled forwards only: a torch function mode
+would see as much, but would put Python between the model and each of its hundred other calls."""
+
+
+class Attention:
     """Watches the attention of sampled training forwards.
 
     Parameters
@@ -38,22 +49,47 @@ class Attention(TorchFunctionMode):
         Wraps the measuring so that a fault in it is noted and the forward goes on.
     """
 
-    def __init__(self, names: Mapping[int, str], guard: Callable[[Callable[..., None]], Callable[..., None]]) -> None:
-        super().__init__()
+    def __init__(
+        self, names: Mapping[int, str], guard: Callable[[Callable[..., None]], Callable[..., None]]
+    ) -> None:
         self._names = names
         self._seen: dict[str, list[Tensor]] = {}
         self._observe = guard(self._observe_unguarded)
-        self._softmaxes = {F.softmax, torch.softmax, Tensor.softmax}
+        self._inside = False
+        self._before: list[tuple[Any, str, Any, Any]] = []
 
-    def __torch_function__(
-        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        """Call `func`, and look at what it was given if it is attention."""
-        kwargs = kwargs or {}
-        result = func(*args, **kwargs)
-        if func is F.scaled_dot_product_attention or func is F.multi_head_attention_forward or func in self._softmaxes:
-            self._observe(func, args, kwargs)
-        return result
+    def enter(self) -> None:
+        """Watch from now on."""
+        for home, name in _PLACES:
+            wrapped = self._wrap(name, getattr(home, name))
+            self._before.append((home, name, vars(home).get(name), wrapped))
+            setattr(home, name, wrapped)
+
+    def leave(self) -> None:
+        """Put back what was there; does nothing if nothing is watched."""
+        while self._before:
+            home, name, before, wrapped = self._before.pop()
+            if vars(home).get(name) is not wrapped:
+                continue  # somebody wrapped it again; ours passes through
+            if before is None:
+                delattr(home, name)
+            else:
+                setattr(home, name, before)
+
+    def _wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            if self._inside or not self._before or torch.compiler.is_compiling():
+                return original(*args, **kwargs)
+            self._inside = True  # softmax calls softmax
+            try:
+                result = original(*args, **kwargs)
+                self._observe(name, args, kwargs)
+            finally:
+                self._inside = False
+            return result
+
+        return watched
 
     def collect(self) -> tuple[tuple[str, ...], tuple[int, ...], Tensor] | None:
         """Return names, calls of each, and (sum of calls, 2) logit maxima and entropies seen since the last call."""
@@ -65,29 +101,18 @@ class Attention(TorchFunctionMode):
         rows = [row.to(device, non_blocking=True) for row in rows]
         return tuple(seen), tuple(len(found) for found in seen.values()), torch.stack(rows)
 
-    def _observe_unguarded(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def _observe_unguarded(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         with torch.no_grad():
-            scores = self._scores(func, args, kwargs)
+            scores = _scores(name, args, kwargs)
             if scores is None:
                 return
             shown = scores.masked_fill(scores < _MASKED, -torch.inf)
             top = shown.amax()
             weights = torch.softmax(shown, dim=-1)
             entropy = torch.special.entr(weights).sum(-1).nanmean()
-        name = self._caller()
-        if name is not None:
-            self._seen.setdefault(name, []).append(torch.stack([top, entropy]))
-
-    def _scores(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor | None:
-        if func is F.scaled_dot_product_attention:
-            return _of_sdpa(*args, **kwargs)
-        if func is F.multi_head_attention_forward:
-            return _of_multihead(*args, **kwargs)
-        scores = args[0] if args else kwargs.get("input")
-        dimension = kwargs.get("dim", args[1] if len(args) > 1 else None)
-        if not isinstance(scores, Tensor) or scores.dim() != 4 or dimension not in (-1, 3):
-            return None
-        return scores[0, :, :: _every(scores.shape[2])].detach().float()
+        module = self._caller()
+        if module is not None:
+            self._seen.setdefault(module, []).append(torch.stack([top, entropy]))
 
     def _caller(self) -> str | None:
         """Name the module whose code asked for attention: the innermost frame that runs a method of one."""
@@ -100,6 +125,18 @@ class Attention(TorchFunctionMode):
                     return self._names[id(first)]
             frame = frame.f_back  # type: ignore[assignment]
         return None
+
+
+def _scores(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor | None:
+    if name == "scaled_dot_product_attention":
+        return _of_sdpa(*args, **kwargs)
+    if name == "multi_head_attention_forward":
+        return _of_multihead(*args, **kwargs)
+    scores = args[0] if args else kwargs.get("input")
+    dimension = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    if not isinstance(scores, Tensor) or scores.dim() != 4 or dimension not in (-1, 3):
+        return None
+    return scores[0, :, :: _every(scores.shape[2])].detach().float()
 
 
 def _every(queries: int) -> int:

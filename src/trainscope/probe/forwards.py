@@ -29,7 +29,6 @@ class Forwards:
         self._handles: list[Any] = []
         self._depth = 0
         self._with_grad = False
-        self._entered = 0
         self._seen = 0
         self._random: dict[str, Any] = {}
         self._fresh = False
@@ -90,8 +89,7 @@ class Forwards:
             self._random = random_state.take()
         self._seen += 1
         if self.activations.armed and self.attention is not None and not self._compiles():
-            self.attention.__enter__()
-            self._entered += 1
+            self.attention.enter()
 
     def _after(self, _module: nn.Module, _args: object, _output: object) -> None:
         if torch.compiler.is_compiling():
@@ -101,12 +99,11 @@ class Forwards:
             self._leave()
 
     def _leave(self) -> None:
-        while self._entered and self.attention is not None:
-            self._entered -= 1
-            self.attention.__exit__(None, None, None)
+        if self.attention is not None:
+            self.attention.leave()
 
     def _compiles(self) -> bool:
-        # A function mode would make every compiled function compile again.
+        # Compiled code guards on what these functions are: it would compile again.
         utils = sys.modules.get("torch._dynamo.utils")
         return self.has_compiled or (utils is not None and utils.counters["frames"]["ok"] > 0)
 

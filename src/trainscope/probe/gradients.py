@@ -78,17 +78,19 @@ class Gradients:
 
     def now(self) -> Now:
         """Return the gradients to be measured, and those that were when they were clipped."""
-        present = self.present()
+        tensors = self._watched.tensors
+        grads = [(i, g) for i, p in enumerate(tensors) if (g := p.grad) is not None]
+        present = [i for i, _ in grads]
         raw = [r for r in self._raw if r.marks == [_mark(self._watched.tensors[i]) for i in r.places]]
         self._raw = []
-        self._marks = {i: _mark(self._watched.tensors[i]) for i in present}
+        self._marks = {i: (id(g), g._version) for i, g in grads}
         known: set[int] = set()
         kept = []
         for one in reversed(raw):  # of two clippings of one gradient, the later still holds
             if known.isdisjoint(one.places):
                 kept.append(one)
                 known.update(one.places)
-        rest = [i for i in present if i not in known]
+        rest = [i for i in present if i not in known] if known else present
         return Now(kept, rest, self.prepare(rest), sorted(known))
 
     def _places(self, parameters: Sequence[Tensor]) -> list[int]:

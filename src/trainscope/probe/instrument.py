@@ -222,10 +222,8 @@ class Probe:
     def _note_activations(self, found: Measurement) -> None:
         seen = self.forwards.activations.collect()
         if seen is not None:
-            found.activations = (seen.names, seen.calls)
-            found.vectors.update(
-                activations=seen.moments.view(-1), medians=seen.medians.view(-1), dead=seen.dead.view(-1)
-            )
+            found.activations = seen
+            found.vectors.update(activations=seen.rows, medians=seen.medians, dead=seen.dead)
         attended = self.forwards.attention.collect() if self.forwards.attention is not None else None
         if attended is not None:
             names, calls, rows = attended

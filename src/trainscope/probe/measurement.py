@@ -8,6 +8,8 @@ from enum import IntEnum
 
 from torch import Tensor
 
+from .activations import Sampled
+
 
 class Sum(IntEnum):
     """Rows of a step's table of sums; each is added up over the ranks that share a parameter."""
@@ -49,9 +51,9 @@ class Measurement:
     clipped: bool = False
     """Whether clipping was seen."""
     bad_counted: bool = False
-    activations: tuple[tuple[str, ...], tuple[int, ...]] | None = None
-    """Names, and forwards of each."""
+    activations: Sampled | None = None
     attention: tuple[tuple[str, ...], tuple[int, ...]] | None = None
+    """Names, and forwards of each."""
     histogram_edges: Tensor | None = None
     shares: dict[str, int] = field(default_factory=dict)
     """Router or addressor to the number of its experts or slots."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from .activations import combine
+from .activations import Sampled, combine
 from .measurement import High, Measurement, Sum
 from .names import Watched, modules
 from .statistics import FLAT
@@ -189,14 +189,13 @@ class Reader:
         """Fill the columns of sampled modules."""
         parts: list[tuple[tuple[str, ...], tuple[str, ...], Tensor]] = []
         if found.activations is not None:
-            names, calls = found.activations
-            parts.append((ACTIVATIONS, names, _activations(vectors, calls)))
+            parts.append((ACTIVATIONS, found.activations.names, _activations(vectors, found.activations)))
         if found.attention is not None:
             names, calls = found.attention
-            groups = vectors["attention"].view(-1, 2).split(list(calls))
-            parts.append(
-                (ATTENTION, names, torch.stack([torch.stack([g[:, 0].amax(), g[:, 1].mean()]) for g in groups], 1))
-            )
+            rows, lengths = vectors["attention"].view(-1, 2), torch.tensor(calls)
+            top = torch.segment_reduce(rows[:, 0].contiguous(), "max", lengths=lengths)
+            entropy = torch.segment_reduce(rows[:, 1].contiguous(), "mean", lengths=lengths)
+            parts.append((ATTENTION, names, torch.stack([top, entropy])))
         for kinds, names, values in parts:
             rows = torch.tensor([self._row(name) for name in names])
             size = len(self._names)
@@ -253,9 +252,9 @@ class Reader:
         return counts, edges
 
 
-def _activations(vectors: Mapping[str, Tensor], calls: Sequence[int]) -> Tensor:
+def _activations(vectors: Mapping[str, Tensor], seen: Sampled) -> Tensor:
     """Return (8, n) rows in the order of `ACTIVATIONS`."""
-    merged = combine(vectors["activations"].view(-1, 7), calls)
+    merged = combine(vectors["activations"], seen.counts, seen.pieces, thirds=seen.thirds)
     count, mean, second, _, fourth, low, high = merged.unbind(1)
     kurtosis = count * fourth / second**2 - 3  # of a constant: 0/0, NaN, as it should
     deviation = (second / (count - 1).clamp(min=1)).sqrt()
