@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.store import layout, stream
-from trainscope.store.journal import chunks
+from trainscope.store.chunks import chunks
 
 CACHE_BYTES = 512 << 20
 """Statistics kept in memory: reading layer after layer must not read the journal again for each."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from trainscope.core.errors import StoreError
 from trainscope.store import layout, stream
 from trainscope.store.block import LayerBlock
-from trainscope.store.journal import BlockBuffer, SegmentWriter, chunks
+from trainscope.store.chunks import chunks
+from trainscope.store.journal import BlockBuffer, SegmentWriter
 from trainscope.store.layers import LayerStore
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from trainscope.store import layout, retention, schema, stream
 from trainscope.store.block import FloatArray
-from trainscope.store.journal import Chunk, by_layer, chunks
+from trainscope.store.chunks import Chunk, by_layer, chunks
 
 CHUNK_BYTES = 64 << 20
 """How much of the journal is turned from step-major to layer-major at once."""

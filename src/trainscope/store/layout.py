@@ -107,7 +107,7 @@ def rng_state(run: Path, step: int) -> Path:
 
 
 def checkpoint(run: Path, step: int, template: bool | str | None) -> Path:
-    """Return where the checkpoint of `step` goes: as the template says, from the run's folder, if it is one."""
+    """Return where the checkpoint of `step` goes: as a template says, from the run's folder on."""
     if isinstance(template, str):
         return run / template.replace("{step}", str(step))
     return run / CHECKPOINTS / f"{step}.pt"

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute  # loaded by Table.filter: at the first spike it would cost 0.2 s
 
 from trainscope.store import layout, schema, stream
-from trainscope.store.journal import Chunk, by_layer, chunks
+from trainscope.store.chunks import Chunk, by_layer, chunks
 from trainscope.store.layers import LayerStore
 
 MAX_WINDOWS = 100

@@ -168,10 +168,9 @@ class RunWriter:
         return stream.place(layout.rng_state(self.path, step))
 
     def checkpoint_path(self, step: int) -> Path:
-        """Return where the checkpoint of `step` goes; honours a ``checkpoint_on_spike`` template.
+        """Return where the checkpoint of `step` goes: as a ``checkpoint_on_spike`` template says.
 
-        A relative template is taken from the run's folder. Write to
-        ``path.with_name(path.name + ".part")`` and rename, so that no half checkpoint is left.
+        Write to ``path.with_name(path.name + ".part")`` and rename, so that no half checkpoint is left.
         """
         return stream.place(layout.checkpoint(self.path, step, self._config.checkpoint_on_spike))
 
@@ -210,8 +209,8 @@ class RunWriter:
 
     def _finish_window(self) -> None:
         """Write the open window, if there is one, with the steps there are."""
-        window, self._open = self._open, None
         self.flush()
+        window, self._open = self._open, None
         if window is None:
             return
         window.last = min(window.last, self.next_step - 1)
