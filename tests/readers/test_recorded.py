@@ -113,6 +113,13 @@ def test_a_root_gives_every_run_and_a_file_inside_gives_its_run(tmp_path):
     assert run.name == "a"
 
 
+def test_thinned_statistics_are_noted(tmp_path):
+    (run,) = read(make(tmp_path, "a", range(200), full_resolution_window=60))
+    assert len(run.series["train/loss"]) == 200
+    assert len(run.layers.series("head.bias", "grad_l2_norm")) == 60 + 14
+    assert [(note.kind, note.end_step) for note in run.notes] == [("thinned", 139)]
+
+
 def test_a_rewind_is_noted(tmp_path):
     make(tmp_path, "a", range(30))
     (run,) = read(make(tmp_path, "a", range(20, 25), resume=True))

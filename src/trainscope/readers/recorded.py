@@ -186,10 +186,24 @@ def _notes(reader: RunReader, table: pa.Table) -> tuple[Note, ...]:
             )
             for r in reader.manifest.rewinds
         ]
+    notes += _thinned(reader, last)
     if reader.manifest.dropped_windows:
         n = reader.manifest.dropped_windows
         notes.append(Note("dropped_spikes", f"{n} of the spike windows were deleted to bound the disk", n))
     return tuple(notes)
+
+
+def _thinned(reader: RunReader, last: int | None) -> list[Note]:
+    """Return a note where per-layer statistics are so old that the recorder kept only some."""
+    settings = reader.meta.get("trainscope_config")
+    if reader.is_version_1 or last is None or not isinstance(settings, dict) or not reader.layers():
+        return []
+    window, factor = settings.get("full_resolution_window"), settings.get("decimation_factor")
+    if not isinstance(window, int) or not isinstance(factor, int) or last < window or factor == 1:
+        return []
+    end = last - window
+    message = f"per-layer statistics up to step {end} are thinned out, to one step in {factor} or fewer"
+    return [Note("thinned", message, 1, None, end)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
