@@ -87,6 +87,7 @@ class Activations:
         self._counts = counts
         self._guard = guard
         self._handles: list[Any] = []
+        self._armed = False
         self._leaves: list[tuple[nn.Module, Callable[..., None]]] | None = None
         self._all: list[nn.Module] = []
         self._seen: dict[str, Seen] = {}
@@ -97,7 +98,7 @@ class Activations:
     @property
     def armed(self) -> bool:
         """Whether the hooks are in place."""
-        return bool(self._handles)
+        return self._armed
 
     def arm(self) -> None:
         """Put the hooks in place."""
@@ -109,12 +110,14 @@ class Activations:
                 if self._chosen is None or any(part in name for part in self._chosen)
             ]
         self._handles = [module.register_forward_hook(hook) for module, hook in self._leaves]
+        self._armed = True
 
     def disarm(self) -> None:
         """Take every hook away."""
         for handle in self._handles:
             handle.remove()
         self._handles = []
+        self._armed = False
 
     def collect(self) -> Sampled | None:
         """Return what was seen since the last call, None if nothing was."""
@@ -224,7 +227,7 @@ def leaves(model: nn.Module) -> list[tuple[str, nn.Module]]:
     inside: set[int] = set()
     found = []
     for name, module in modules(model):
-        if id(module) in inside or not name or isinstance(module, _SILENT):
+        if id(module) in inside or isinstance(module, _SILENT) or (not name and next(module.children(), None)):
             continue
         if isinstance(module, nn.MultiheadAttention):
             inside.update(id(child) for child in module.modules())

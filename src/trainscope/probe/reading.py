@@ -110,6 +110,8 @@ class Reader:
                 results[index][0].update({name: None if v is None else v[row] for name, v in scalars.items()})
                 results[index][1].update({name: column[row] for name, column in columns.items()})
                 results[index][2].update(valid)
+                if "update_ratio" in columns and 0.0 in (norms := columns["weight_l2_norm"][row]).tolist():
+                    results[index][2]["update_ratio"] = norms > 0  # a ratio to nothing is not a number
         return results
 
     def _mask(self, places: Sequence[int]) -> Tensor | None:
@@ -151,7 +153,7 @@ class Reader:
         if "update" in vectors[0]:
             squares = torch.stack([v["update"] for v in vectors])[:, self._order]
             columns["update_l2_norm"] = squares.sqrt()
-            columns["update_ratio"] = columns["update_l2_norm"] / columns["weight_l2_norm"].clamp(min=1e-30)
+            columns["update_ratio"] = columns["update_l2_norm"] / columns["weight_l2_norm"]
             scalars["update_norm"] = _norms(squares)
         for key, row in (("m", Sum.M_SQUARES), ("v", Sum.V_SQUARES)):
             places = like.has.get(key, ())
