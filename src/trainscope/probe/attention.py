@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -55,20 +56,23 @@ class Attention:
         self._names = names
         self._seen: dict[str, list[Tensor]] = {}
         self._observe = guard(self._observe_unguarded)
-        self._inside = False
-        self._before: list[tuple[Any, str, Any, Any]] = []
 
     def enter(self) -> None:
         """Watch from now on."""
-        for home, name in _PLACES:
-            wrapped = self._wrap(name, getattr(home, name))
-            self._before.append((home, name, vars(home).get(name), wrapped))
-            setattr(home, name, wrapped)
+        if not _watchers:
+            for home, name in _PLACES:
+                wrapped = _wrap(name, getattr(home, name))
+                _before.append((home, name, vars(home).get(name), wrapped))
+                setattr(home, name, wrapped)
+        if self not in _watchers:
+            _watchers.append(self)
 
     def leave(self) -> None:
-        """Put back what was there; does nothing if nothing is watched."""
-        while self._before:
-            home, name, before, wrapped = self._before.pop()
+        """Stop watching; the last one to leave puts back what was there."""
+        if self in _watchers:
+            _watchers.remove(self)
+        while _before and not _watchers:
+            home, name, before, wrapped = _before.pop()
             if vars(home).get(name) is not wrapped:
                 continue  # somebody wrapped it again; ours passes through
             if before is None:
@@ -76,20 +80,9 @@ class Attention:
             else:
                 setattr(home, name, before)
 
-    def _wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            if self._inside or not self._before or torch.compiler.is_compiling():
-                return original(*args, **kwargs)
-            self._inside = True  # softmax calls softmax
-            try:
-                result = original(*args, **kwargs)
-                self._observe(name, args, kwargs)
-            finally:
-                self._inside = False
-            return result
-
-        return watched
+    def observe(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Look at what attention was given; does not raise."""
+        self._observe(name, args, kwargs)
 
     def collect(self) -> tuple[tuple[str, ...], tuple[int, ...], Tensor] | None:
         """Return names, calls of each, and (sum of calls, 2) logit maxima and entropies seen since the last call."""
@@ -125,6 +118,28 @@ class Attention:
                     return self._names[id(first)]
             frame = frame.f_back  # type: ignore[assignment]
         return None
+
+
+_watchers: list[Attention] = []
+_before: list[tuple[Any, str, Any, Any]] = []
+_inside = threading.local()
+
+
+def _wrap(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        if getattr(_inside, "now", False) or torch.compiler.is_compiling():
+            return original(*args, **kwargs)
+        _inside.now = True  # softmax calls softmax
+        try:
+            result = original(*args, **kwargs)
+            for watcher in tuple(_watchers):
+                watcher.observe(name, args, kwargs)
+        finally:
+            _inside.now = False
+        return result
+
+    return watched
 
 
 def _scores(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor | None:
