@@ -103,3 +103,24 @@ def test_checkpoints_and_rng_states_have_their_places(tmp_path):
     other = RunWriter.create(config(tmp_path, checkpoint_on_spike="ck/at_{step}.bin"), meta={})
     assert other.checkpoint_path(7) == other.path / "ck" / "at_7.bin"
     assert other.checkpoint_path(7).parent.is_dir()
+
+
+def test_a_fold_that_failed_half_way_is_finished_later_without_a_row_twice(tmp_path):
+    writer = make(tmp_path, range(20), full_resolution_window=20)
+    blocked = writer.path / "layers" / "head.bias.arrow"
+    blocked.mkdir()
+    failures = 0
+    for step in range(20, 60):
+        try:
+            record(writer, [step])
+        except StoreError as error:
+            failures += 1
+            assert "head.bias.arrow: cannot be written" in str(error)
+    assert failures
+    blocked.rmdir()
+    record(writer, range(60, 80))
+    writer.close()
+    for name in NAMES:
+        step = plain_read(writer.path / "layers" / f"{name}.arrow").column("step").to_pylist()
+        assert step == sorted(set(step))
+        assert set(range(60, 80)) <= set(step)
