@@ -15,8 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .compiling import is_compiled
 from .moments import piece_sizes
-from .names import is_compiled, modules
+from .names import modules
 from .tensors import dense, spread
 
 MEDIAN_SAMPLE = 1_024

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from . import random_state
+from . import compiling, random_state
 from .activations import Activations
 from .attention import Attention
 from .boundary import Boundary
@@ -27,6 +28,7 @@ class Forwards:
         self.has_compiled = False
         """Whether part of the model runs compiled; nothing inside can be seen."""
         self._handles: list[Any] = []
+        self._compile_listener = partial(boundary.call, "compile", self._on_compile)
         self._depth = 0
         self._with_grad = False
         self._seen = 0
@@ -36,6 +38,7 @@ class Forwards:
     def attach(self) -> None:
         """Put the hooks in place."""
         guard = self._boundary.guard("forward")
+        compiling.listen(self._compile_listener)
         self._handles = [
             self._model.register_forward_pre_hook(guard(self._before)),
             self._model.register_forward_hook(guard(self._after), always_call=True),
@@ -48,12 +51,27 @@ class Forwards:
 
     def detach(self) -> None:
         """Take every hook away."""
+        compiling.leave(self._compile_listener)
         self.activations.disarm()
         self.routing.disarm()
+        self._drop_root()
+        self._leave()
+
+    def _drop_root(self) -> None:
         for handle in self._handles:
             handle.remove()
         self._handles = []
-        self._leave()
+
+    def _on_compile(self) -> None:
+        """Take the hooks out of what is being compiled, and put back the others."""
+        self.has_compiled = has_compiled(self._model)
+        if not self.has_compiled:
+            return  # another model
+        self.activations.disarm()
+        self.routing.disarm()
+        self.routing.arm()
+        if compiling.is_compiled(self._model) and "_orig_mod" not in self._model._modules:
+            self._drop_root()
 
     def counts(self) -> bool:
         """Tell whether the forward going on belongs to training."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from .compiling import is_compiled
 from .moments import SMALL
 from .tensors import is_measurable
 
@@ -85,11 +86,6 @@ def modules(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
             hidden.update(id(inner) for inner in module.modules())
             continue
         yield clean(name, wrapped=wraps), module
-
-
-def is_compiled(module: nn.Module) -> bool:
-    """Tell whether `module` itself runs as a compiled graph."""
-    return "_orig_mod" in module._modules or getattr(module, "_compiled_call_impl", None) is not None
 
 
 def has_compiled(model: nn.Module) -> bool:
