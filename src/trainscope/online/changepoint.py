@@ -9,8 +9,10 @@ Algorithm
 Assumptions
     The loss falls or stays. A wanted rise (curriculum, new data mix) is flagged once.
 False positives
-    Per 10,000 steps of flat noise: 0 with Gaussian noise (200,000 steps each), 0.05 with AR(0.3), 0 with
-    AR(0.6); 15 with Student t of 3 degrees of freedom, whose outliers are spikes by any measure.
+    Per 10,000 steps of flat noise: 0.03 with Gaussian noise (one alarm in 376,000 steps: the median
+    deviation came out a fifth too small), 0.08 with AR(0.3), 0.06 with AR(0.6) (360,000 each); 15 with
+    Student t of 3 degrees of freedom, whose outliers are spikes by any measure. None in ten runs of a small
+    GPT over 1,500 healthy steps, nor in 22 healthy runs of another over 300.
 Misses
     Shifts in the first 60 values; there only a leap far beyond everything seen so far fires.
 Reference

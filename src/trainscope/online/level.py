@@ -65,6 +65,8 @@ class Level:
         slope = float(time @ values) / (n * (n * n - 1) / 12)
         rest = values - slope * time
         rest -= _median(rest)
+        # A standard deviation is steadier but counts the bend of an early loss curve as noise: with the
+        # larger of both, four of seven real faults of learning rate and stale moments were missed.
         mad = MAD_TO_SIGMA * _median(np.abs(rest))
         self.sigma = max(mad, RELATIVE_FLOOR * abs(self.median), 1e-12)
         # Outliers are clipped: one of them would hide the correlation of all others.
