@@ -66,7 +66,9 @@ def test_the_update_of_a_step_is_what_its_optimizer_step_changed(attach, stats):
         found.append(probe.measure())
         before = [p.detach().clone() for p in model.parameters()]
         optimizer.step()
-        changes.append([(p.detach() - b).norm().item() for p, b in zip(model.parameters(), before, strict=True)])
+        changes.append(
+            [(p.detach() - b).norm().item() for p, b in zip(model.parameters(), before, strict=True)]
+        )
     probe.settle()
     for reading, change in zip(probe.read(found), changes, strict=True):
         for (name, p), want in zip(model.named_parameters(), change, strict=True):
@@ -225,7 +227,9 @@ def test_the_share_of_non_finite_gradients_is_counted_where_there_are_any(attach
 
 def test_learning_rates_of_every_group_and_optimizer_are_read(attach):
     model = mlp()
-    first = torch.optim.SGD([{"params": model[0].parameters(), "lr": 0.1}, {"params": model[2].parameters(), "lr": 0.2}])
+    first = torch.optim.SGD(
+        [{"params": model[0].parameters(), "lr": 0.1}, {"params": model[2].parameters(), "lr": 0.2}]
+    )
     second = torch.optim.AdamW(model[3].parameters(), lr=torch.tensor(0.25))
     probe = attach(model, [first, second])
     backward(model)

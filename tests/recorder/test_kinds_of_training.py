@@ -7,9 +7,8 @@ import math
 import pytest
 
 torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-
 from tests.recorder.conftest import batch_of, columns, loss_of, make_training  # noqa: E402
+from torch import nn  # noqa: E402
 
 pytestmark = pytest.mark.slow
 

@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from tests.recorder.conftest import batch_of, columns, loss_of  # noqa: E402
+
 from trainscope import AnomalyDetector, MetricPlugin  # noqa: E402
 from trainscope.core.errors import ConfigError  # noqa: E402
 
@@ -21,7 +22,12 @@ class GradRatio(MetricPlugin):
 
     def compute(self, model, optimizer, step):
         norms = [p.grad.norm().item() for p in model.parameters()]
-        return {"largest": max(norms), "smallest": min(norms), "lr": optimizer.param_groups[0]["lr"], "at": float(step)}
+        return {
+            "largest": max(norms),
+            "smallest": min(norms),
+            "lr": optimizer.param_groups[0]["lr"],
+            "at": float(step),
+        }
 
 
 class Broken(MetricPlugin):
@@ -89,7 +95,10 @@ def test_a_broken_plug_in_costs_its_own_numbers_only(scope_of, training):
 
 def test_a_detector_of_ones_own_runs_beside_the_chosen_one(scope_of, training):
     _, path, spikes = record(scope_of, training, steps=7, detector_plugins=[f"{__name__}.EveryThird"])
-    assert [(s["step"], s["spike_score"], s["detector"]) for s in spikes] == [(2, 7.5, "EveryThird"), (5, 7.5, "EveryThird")]
+    assert [(s["step"], s["spike_score"], s["detector"]) for s in spikes] == [
+        (2, 7.5, "EveryThird"),
+        (5, 7.5, "EveryThird"),
+    ]
     found = columns(path / "global.arrow")
     assert [s for s in found["spike_score"] if s is not None] == [7.5, 7.5]
 
@@ -101,7 +110,7 @@ def test_a_detector_of_ones_own_runs_beside_the_chosen_one(scope_of, training):
         ("metric_plugins", "Plugin", "dotted path"),
         ("metric_plugins", f"{__name__}.EveryThird", "not a MetricPlugin"),
         ("metric_plugins", Nameless, "has no name"),
-        ("detector_plugins", f"{__name__}.GradRatio", "not a AnomalyDetector"),
+        ("detector_plugins", f"{__name__}.GradRatio", "not an AnomalyDetector"),
         ("detector_plugins", f"{__name__}.Missing", "cannot be imported"),
     ],
 )

@@ -1,25 +1,26 @@
+# ruff: noqa: NPY002
 """The five promises of the recorder, each shown to fail against a recorder that breaks it on purpose."""
 
 from __future__ import annotations
 
 import gc
 import logging
-import os
 import random
 import signal
 import subprocess
 import sys
 import textwrap
 from collections import Counter
+from pathlib import Path
 
-import numpy
+import numpy  # its old global generator is what a recorder must leave alone
 import pytest
 
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402, N812
+from tests.recorder.conftest import batch_of, columns, loss_of, make_training  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
-from tests.recorder.conftest import batch_of, columns, loss_of, make_training  # noqa: E402
 from trainscope import StopTraining, TrainScope  # noqa: E402
 from trainscope.core.errors import StoreError  # noqa: E402
 from trainscope.probe import transfer  # noqa: E402
@@ -126,7 +127,7 @@ def test_no_trace_left(scope_of):
 
 def test_no_trace_left_after_an_exception_in_the_with_block(scope_of):
     model, optimizer = make_training()
-    with pytest.raises(ZeroDivisionError), scope_of(model, optimizer):
+    with pytest.raises(ZeroDivisionError), scope_of(model, optimizer):  # noqa: PT012
         loss_of(model, batch_of(0)).backward()
         1 / 0  # noqa: B018
     assert traces(model) == []
@@ -191,7 +192,9 @@ def test_no_device_sync_per_step_and_one_transfer_a_flush(scope_of, monkeypatch)
     original = transfer.to_host
     monkeypatch.setattr(Statistics, "deferred", property(lambda _self: True))
     for module in ("trainscope.probe.instrument", "trainscope.probe.histograms"):
-        monkeypatch.setattr(f"{module}.to_host", lambda bundles: moves.append(len(bundles)) or original(bundles))
+        monkeypatch.setattr(
+            f"{module}.to_host", lambda bundles: moves.append(len(bundles)) or original(bundles)
+        )
     train(scope_of, steps=30)
     once_for_edges, *flushes = moves
     assert once_for_edges == 1
@@ -202,7 +205,9 @@ def test_no_device_sync_per_step_and_one_transfer_a_flush(scope_of, monkeypatch)
 def test_no_device_sync_per_step_fails_for_a_recorder_that_asks_for_a_number(scope_of, monkeypatch):
     original = Probe.measure
     monkeypatch.setattr(
-        Probe, "measure", lambda self, *a, **k: (self.statistics.watched.tensors[0].sum().item(), original(self, *a, **k))[1]
+        Probe,
+        "measure",
+        lambda self, *a, **k: (self.statistics.watched.tensors[0].sum().item(), original(self, *a, **k))[1],
     )
     assert syncs(scope_of) == syncs() + 25
 
@@ -223,7 +228,9 @@ BREAKS = {
 @pytest.mark.parametrize("place", BREAKS)
 def test_never_stops_training_by_its_own_fault(scope_of, monkeypatch, caplog, place):
     def broken(*_args, **_kwargs):
-        raise (StoreError("disk full") if place in ("storing", "flushing") else RuntimeError("broken on purpose"))
+        raise (
+            StoreError("disk full") if place in ("storing", "flushing") else RuntimeError("broken on purpose")
+        )
 
     home, name = BREAKS[place]
     monkeypatch.setattr(home, name, broken)
@@ -262,7 +269,9 @@ def test_never_stops_training_by_its_own_fault_when_no_folder_can_be_made(scope_
 
 
 def test_never_stops_training_by_its_own_fault_fails_for_a_recorder_without_a_boundary(scope_of, monkeypatch):
-    monkeypatch.setattr("trainscope.probe.boundary.Boundary.call", lambda _self, _kind, function, *a, **k: function(*a, **k))
+    monkeypatch.setattr(
+        "trainscope.probe.boundary.Boundary.call", lambda _self, _kind, function, *a, **k: function(*a, **k)
+    )
     monkeypatch.setattr(*BREAKS["statistics"], lambda *_: 1 / 0)
     model, optimizer = make_training()
     scope = scope_of(model, optimizer).attach()
@@ -293,7 +302,7 @@ KILLED = """
 
 
 def killed(tmp_path, last, *, broken=False):
-    root = str(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    root = str(Path(__file__).resolve().parents[2])
     code = textwrap.dedent(KILLED).format(root=root, run_dir=str(tmp_path), last=last, broken=broken)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr

@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from tests.recorder.conftest import batch_of, columns, loss_of, make_training  # noqa: E402
+
 from trainscope import StopTraining, TrainScope, TrainScopeConfig, load_config  # noqa: E402
 from trainscope.core.errors import ConfigError, ReadError, RecorderError  # noqa: E402
 from trainscope.recorder import load_rng_state, restore_rng_state  # noqa: E402
@@ -47,7 +48,7 @@ def test_an_unknown_public_name_is_an_attribute_error():
 
 def test_attaching_twice_and_a_step_without_attaching_are_clear_errors(scope_of, training):
     scope = scope_of(*training)
-    with pytest.raises(RecorderError, match="not attached: call scope.attach"):
+    with pytest.raises(RecorderError, match=r"not attached: call scope\.attach"):
         scope.step(1.0)
     scope.attach()
     with pytest.raises(RecorderError, match="attached already"):
@@ -81,7 +82,9 @@ def test_a_loss_that_is_not_finite_is_a_spike_of_its_own(scope_of, training, bad
     path = scope.session.path
     spikes = run(scope, *training, 12, loss_at=lambda s, v: bad if 5 <= s < 8 else v)
     scope.detach()
-    assert [(s["step"], s["spike_score"], s["z_score"], s["batch_index"]) for s in spikes] == [(5, math.inf, math.inf, 5)]
+    assert [(s["step"], s["spike_score"], s["z_score"], s["batch_index"]) for s in spikes] == [
+        (5, math.inf, math.inf, 5)
+    ]
     found = columns(path / "global.arrow")
     assert str(found["loss"][5]) == str(bad)
     assert [i for i, flag in enumerate(found["is_spike"]) if flag] == [5]
@@ -229,7 +232,9 @@ def test_a_fall_of_the_loss_is_no_spike_and_a_leap_is(scope_of, training):
     spikes = []
     for step in range(300):
         noise = 0.02 * torch.randn(1, generator=generator).item()
-        value = 3 * math.exp(-step / 60) + 1 + noise - (0.5 if step > 200 else 0) + (2.0 if step == 280 else 0)
+        value = (
+            3 * math.exp(-step / 60) + 1 + noise - (0.5 if step > 200 else 0) + (2.0 if step == 280 else 0)
+        )
         spikes.append(scope.step(value))
     scope.detach()
     assert [s["step"] for s in spikes if s is not None] == [280]

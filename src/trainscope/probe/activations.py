@@ -1,8 +1,9 @@
 """Activation statistics, from forward hooks that exist only during the steps that are sampled.
 
 Every training forward of the step counts, so that with gradient accumulation the numbers are over all
-micro-batches. A forward of the model in evaluation mode, under ``inference_mode``, or inside a backward (the second
-run of activation checkpointing) does not count. Modules compiled by ``torch.compile`` are left alone.
+micro-batches. A forward of the model in evaluation mode, under ``inference_mode``, or inside a backward
+(the second run of activation checkpointing) does not count. Modules compiled by ``torch.compile`` are left
+alone.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from .tensors import dense, spread
 MEDIAN_SAMPLE = 1_024
 """Numbers per forward that the median is taken of: its standard error is 0.04 standard deviations."""
 _SILENT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.Identity, nn.Flatten)
-_FUNCTIONS = tuple(
-    getattr(nn, name)
-    for name in "ReLU ReLU6 LeakyReLU PReLU RReLU ELU CELU SELU GELU SiLU Mish Hardswish Softplus Sigmoid Tanh GLU".split()
+_FUNCTIONS = (
+    *(nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.RReLU, nn.ELU, nn.CELU, nn.SELU, nn.GELU, nn.SiLU),
+    *(nn.Mish, nn.Hardswish, nn.Softplus, nn.Sigmoid, nn.Tanh, nn.GLU),
 )
 """Modules after which a unit that never answers is dead."""
 
@@ -166,7 +167,9 @@ class Activations:
         # Cloned: a view would keep the activation in memory.
         seen.samples.append(spread(values, MEDIAN_SAMPLE)[:MEDIAN_SAMPLE].to(torch.float32, copy=True))
         if isinstance(module, _FUNCTIONS) and values.dim() > 1:
-            units = 1 if values.dim() == 4 else values.dim() - 1  # channels of an image, else the last dimension
+            units = (
+                1 if values.dim() == 4 else values.dim() - 1
+            )  # channels of an image, else the last dimension
             peak = values.abs().amax(dim=[d for d in range(values.dim()) if d != units])
             if seen.peak is None or seen.peak.shape != peak.shape:
                 seen.peak = peak
@@ -174,13 +177,13 @@ class Activations:
                 seen.peak = torch.maximum(seen.peak, peak)
 
     def _measure(self, flat: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Return the mean, and for every piece: sum of the 2nd powers, root of the 4th, 3rd; lowest, highest."""
+        """Return the mean, and for every piece: sum of 2nd powers, root of 4th, 3rd; lowest, highest."""
         count = flat.numel()
         kind = torch.float64 if flat.dtype == torch.float64 else torch.float32
         pieces = flat.split_with_sizes(piece_sizes(count)) if flat.is_cpu else (flat,)
         first, second = self._buffers(pieces[0].numel(), kind, flat.device)
-        mean = torch.sum(flat, dtype=kind) if len(pieces) == 1 else sum(torch.sum(p, dtype=kind) for p in pieces)
-        mean = mean / count
+        sums = [torch.sum(piece, dtype=kind) for piece in pieces]
+        mean = (sums[0] if len(sums) == 1 else torch.stack(sums).sum()) / count
         rows: list[Tensor] = []
         for piece in pieces:
             centred = first[: piece.numel()]
@@ -192,7 +195,13 @@ class Activations:
             # No dot products: they wake the threads of another library.
             if self._thirds:
                 squared = torch.mul(centred, centred, out=second[: piece.numel()])
-                rows += [squared.sum(), torch.linalg.vector_norm(squared), centred.mul_(squared).sum(), low, high]
+                rows += [
+                    squared.sum(),
+                    torch.linalg.vector_norm(squared),
+                    centred.mul_(squared).sum(),
+                    low,
+                    high,
+                ]
             else:
                 centred.mul_(centred)
                 rows += [centred.sum(), torch.linalg.vector_norm(centred), mean, low, high]
@@ -201,7 +210,10 @@ class Activations:
     def _buffers(self, size: int, kind: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
         kept = self._scratch
         if kept is None or kept[0].numel() < size or kept[0].dtype != kind or kept[0].device != device:
-            kept = (torch.empty(size, dtype=kind, device=device), torch.empty(size, dtype=kind, device=device))
+            kept = (
+                torch.empty(size, dtype=kind, device=device),
+                torch.empty(size, dtype=kind, device=device),
+            )
             self._scratch = kept if device.type == "cpu" else None
         return kept
 
@@ -226,9 +238,13 @@ def main_tensor(output: object) -> Tensor | None:
 def leaves(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """List the modules whose output is worth measuring: those without children, and whole attentions."""
     inside: set[int] = set()
-    found = []
+    found: list[tuple[str, nn.Module]] = []
     for name, module in modules(model):
-        if id(module) in inside or isinstance(module, _SILENT) or (not name and next(module.children(), None)):
+        if (
+            id(module) in inside
+            or isinstance(module, _SILENT)
+            or (not name and next(module.children(), None))
+        ):
             continue
         if isinstance(module, nn.MultiheadAttention):
             inside.update(id(child) for child in module.modules())
@@ -240,13 +256,11 @@ def leaves(model: nn.Module) -> list[tuple[str, nn.Module]]:
     return found
 
 
-def combine(
-    rows: Tensor, counts: Sequence[Sequence[int]], pieces: Sequence[int], *, thirds: bool
-) -> Tensor:
+def combine(rows: Tensor, counts: Sequence[Sequence[int]], pieces: Sequence[int], *, thirds: bool) -> Tensor:
     """Merge pieces and forwards of each module, on the host, in float64.
 
-    Forwards are merged with the pairwise update of central moments (Pébay, "Formulas for robust, one-pass parallel
-    computation of covariances and arbitrary-order statistical moments", 2008).
+    Forwards are merged with the pairwise update of central moments (Pébay, "Formulas for robust, one-pass
+    parallel computation of covariances and arbitrary-order statistical moments", 2008).
 
     Returns
     -------
@@ -266,7 +280,9 @@ def combine(
     forwards = torch.stack([numbers, mean, second, third, fourth, low, high], 1)
     if len(forwards) == len(counts):
         return forwards
-    return torch.stack([functools.reduce(_merge, f) for f in forwards.split_with_sizes([len(c) for c in counts])])
+    return torch.stack(
+        [functools.reduce(_merge, f) for f in forwards.split_with_sizes([len(c) for c in counts])]
+    )
 
 
 def _merge(a: Tensor, b: Tensor) -> Tensor:

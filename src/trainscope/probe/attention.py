@@ -1,22 +1,24 @@
 """Largest attention logit and mean attention entropy, where attention can be seen.
 
-Seen: ``F.scaled_dot_product_attention``, ``nn.MultiheadAttention``, and any softmax over the last dimension of
-a 4-d score tensor (batch, heads, queries, keys), whoever calls it. Not seen: code inside ``torch.compile``, kernels
-called by their own names (FlashAttention, FlexAttention, xFormers), scores normalised by other means. Logits growing
-past 50 or so and entropy falling to 0 come before a divergence (Dehghani et al., "Scaling vision transformers to 22
-billion parameters", 2023; Zhai et al., "Stabilizing transformer training by preventing attention entropy
-collapse", 2023).
+Seen: ``F.scaled_dot_product_attention``, ``nn.MultiheadAttention``, and any softmax over the last dimension
+of a 4-d score tensor (batch, heads, queries, keys), whoever calls it. Not seen: code inside
+``torch.compile``, kernels called by their own names (FlashAttention, FlexAttention, xFormers), scores
+normalised by other means. Logits growing past 50 or so and entropy falling to 0 come before a divergence
+(Dehghani et al., "Scaling vision transformers to 22 billion parameters", 2023; Zhai et al., "Stabilizing
+transformer training by preventing attention entropy collapse", 2023).
 
-Scores that a fused kernel never writes down are computed again for the first sequence of the batch and up to 32
-of its queries. A query's masked keys do not count.
+Scores that a fused kernel never writes down are computed again for the first sequence of the batch and up
+to 32 of its queries. A query's masked keys do not count.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
 from typing import Any
 
 import torch
@@ -24,6 +26,7 @@ import torch.nn.functional as F  # noqa: N812  # the field's name for it
 from torch import Tensor, nn
 
 QUERIES = 32
+_MULTIHEAD = tuple(inspect.signature(F.multi_head_attention_forward).parameters)
 _MASKED = -1e9
 """Masks add minus infinity, or the lowest number of the type."""
 
@@ -35,8 +38,9 @@ _PLACES: tuple[tuple[Any, str], ...] = (
     (torch, "softmax"),
     (Tensor, "softmax"),
 )
-"""Functions that attention goes through. They are wrapped during the sampled forwards only: a torch function mode
-would see as much, but would put Python between the model and each of its hundred other calls."""
+"""Functions that attention goes through. They are wrapped during the sampled forwards only: a torch
+function mode would see as much, but would put Python between the model and each of its hundred other
+calls."""
 
 
 class Attention:
@@ -109,14 +113,14 @@ class Attention:
 
     def _caller(self) -> str | None:
         """Name the module whose code asked for attention: the innermost frame that runs a method of one."""
-        frame = sys._getframe(1)
+        frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             code = frame.f_code
             if code.co_argcount and code.co_filename != __file__:
                 first = frame.f_locals.get(code.co_varnames[0])
                 if isinstance(first, nn.Module) and id(first) in self._names:
                     return self._names[id(first)]
-            frame = frame.f_back  # type: ignore[assignment]
+            frame = frame.f_back
         return None
 
 
@@ -201,12 +205,7 @@ def _masked(scores: Tensor, mask: Tensor, every: int) -> Tensor:
 
 def _of_multihead(*args: Any, **kwargs: Any) -> Tensor | None:
     """Return (heads, queries, keys) scores of the first sequence of an ``nn.MultiheadAttention``."""
-    order = (
-        "query key value embed_dim_to_check num_heads in_proj_weight in_proj_bias bias_k bias_v add_zero_attn "
-        "dropout_p out_proj_weight out_proj_bias training key_padding_mask need_weights attn_mask "
-        "use_separate_proj_weight q_proj_weight k_proj_weight"
-    ).split()
-    given = {**dict(zip(order, args, strict=False)), **kwargs}
+    given = {**dict(zip(_MULTIHEAD, args, strict=False)), **kwargs}
     query, key, heads = given["query"].detach(), given["key"].detach(), given["num_heads"]
     q, k = (t if t.dim() == 2 else t[:, 0] for t in (query, key))
     width = q.shape[-1]
@@ -220,7 +219,7 @@ def _of_multihead(*args: Any, **kwargs: Any) -> Tensor | None:
     size = width // heads
     q = F.linear(q[::every], wq, bq).float().view(-1, heads, size).transpose(0, 1)
     k = F.linear(k, wk, bk).float().view(-1, heads, size).transpose(0, 1)
-    scores = q @ k.transpose(-1, -2) * size**-0.5
+    scores: Tensor = q @ k.transpose(-1, -2) * size**-0.5
     mask, padding = given.get("attn_mask"), given.get("key_padding_mask")
     if mask is not None:
         mask = mask[:heads] if mask.dim() == 3 else mask

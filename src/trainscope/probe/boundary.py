@@ -1,7 +1,7 @@
 """Keeps faults of the recorder out of the training: one warning a kind of failure, then on.
 
-The only place that catches every ``Exception``. What a user did wrong before training (a bad setting, attaching
-twice) does not come through here, nor does anything the training itself raises.
+The only place that catches every ``Exception``. What a user did wrong before training (a bad setting,
+attaching twice) does not come through here, nor does anything the training itself raises.
 """
 
 from __future__ import annotations

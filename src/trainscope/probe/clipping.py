@@ -1,8 +1,8 @@
 """Notices gradient clipping, so that norms from before and after it are both true.
 
-``torch.nn.utils.clip_grad_norm_`` ends in one function of its module that scales the gradients. That one is wrapped
-while a probe listens, which also reaches callers that imported ``clip_grad_norm_`` before. Frameworks that clip with
-kernels of their own (DeepSpeed) are not seen.
+``torch.nn.utils.clip_grad_norm_`` ends in one function of its module that scales the gradients. That one is
+wrapped while a probe listens, which also reaches callers that imported ``clip_grad_norm_`` before.
+Frameworks that clip with kernels of their own (DeepSpeed) are not seen.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def leave(listener: Listener) -> None:
     if _listeners:
         return
     for module, name, original, wrapped in _originals:
-        if getattr(module, name) is wrapped:  # else somebody wrapped it again: leave theirs, ours passes through
+        if (
+            getattr(module, name) is wrapped
+        ):  # else somebody wrapped it again: leave theirs, ours passes through
             setattr(module, name, original)
     _originals.clear()
 

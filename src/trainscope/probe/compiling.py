@@ -1,4 +1,4 @@
-"""Notices that a module is being compiled after the probe was attached, so that no hook is traced into its graph.
+"""Notices a module compiled after the probe was attached: no hook is traced into its graph.
 
 Dynamo guards on the hooks of what it traced: one that comes and goes would compile the module twice.
 """

@@ -1,4 +1,4 @@
-"""Follows the model's own forward: which ones are training, and what was the state of the generators before."""
+"""Follows the model's own forwards: which are training, and how the generators stood before."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ class Forwards:
         """Tell whether the forward going on belongs to training."""
         if not self._model.training or torch.is_inference_mode_enabled() or _in_backward():
             return False
-        # Reentrant activation checkpointing runs its first forward without gradients, inside one that has them.
+        # Reentrant checkpointing runs its first forward without gradients, inside one that has them.
         return torch.is_grad_enabled() or (self._depth > 0 and self._with_grad)
 
     def random_state(self) -> dict[str, Any]:
         """Return the state of the generators before this step's first training forward.
 
-        Where that forward cannot be seen (the model was compiled after attaching, or is not called itself), the state
-        at the end of the step before.
+        Where that forward cannot be seen (the model was compiled after attaching, or is not called itself),
+        the state at the end of the step before.
         """
         return self._random
 

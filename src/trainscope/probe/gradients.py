@@ -56,7 +56,7 @@ class Gradients:
         return [g for i in places if (g := self._watched.tensors[i].grad) is not None]
 
     def clips_measured(self, parameters: Sequence[Tensor]) -> bool:
-        """Tell whether these gradients are still the ones last measured (then clipping belongs to that step)."""
+        """Tell whether these are still the gradients last measured: then clipping belongs to that step."""
         places = self._places(parameters)
         return bool(places) and all(self._marks.get(i) == _mark(self._watched.tensors[i]) for i in places)
 

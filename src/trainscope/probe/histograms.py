@@ -1,8 +1,8 @@
 """Weight histograms whose bins stay where they are, so that two steps can be compared.
 
-The edges of a parameter are chosen once, from its first histogram, and never move. The two outer bins also count
-what lies beyond them. A divergence between two steps then says how far the weights moved; with edges that follow
-the weights it says nothing (weights times 100 give 0).
+The edges of a parameter are chosen once, from its first histogram, and never move. The two outer bins also
+count what lies beyond them. A divergence between two steps then says how far the weights moved; with edges
+that follow the weights it says nothing (weights times 100 give 0).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .tensors import dense, spread, wide_dtype
 from .transfer import to_host
 
 SAMPLE = 65_536
-"""A larger weight is counted on this many numbers spread over it and scaled up: every share is good to 0.2 points."""
+"""A larger weight is counted on this many numbers spread over it: every share is good to 0.2 points."""
 WIDTH = 4.0
 """Half-width of the bins in standard deviations of the first histogram."""
 FLOOR = 0.1

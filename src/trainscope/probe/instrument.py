@@ -6,8 +6,8 @@
     probe.settle()                  # after the last step: what did its optimizer step change?
     probe.detach()
 
-It reads and never writes: it draws no random number, leaves gradients and weights alone, and on an accelerator does
-not wait for the device before `read`.
+It reads and never writes: it draws no random number, leaves gradients and weights alone, and on an
+accelerator does not wait for the device before `read`.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class High(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Measurement:
-    """What one step showed. Vectors stay on the device until :func:`~.transfer.to_host` moves many at once."""
+    """What one step showed. Vectors stay on the device until many steps are moved at once."""
 
     layers: bool
     """Whether weights, updates and optimizer state were measured, and not only gradients."""

@@ -4,10 +4,10 @@ Measured on a CPU: the infinity norm costs sixteen times as much as ``aminmax``,
 much as the L2 norm, and one ``.item()`` a statistic more than all of it. Everything else (mean, largest
 magnitude, standard deviation) follows from these four on short vectors.
 
-Small tensors (biases, norm scales: half of a transformer's tensors, a hundredth of its numbers) are joined into
-one float64 vector and reduced by segments, which is a handful of calls for all of them. Large ones are cut on a
-CPU into pieces that torch reduces on one thread: waking a second thread for a tenth of a millisecond's work costs
-more than the work.
+Small tensors (biases, norm scales: half of a transformer's tensors, a hundredth of its numbers) are joined
+into one float64 vector and reduced by segments, which is a handful of calls for all of them. Large ones are
+cut on a CPU into pieces that torch reduces on one thread: waking a second thread for a tenth of a
+millisecond's work costs more than the work.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Moments:
 def prepare(tensors: Sequence[Tensor], large: int) -> Prepared:
     """Make tensors ready; the first `large` of them are cut, the others joined.
 
-    They may be sharded (this rank's part counts), sparse, complex or of low precision. Call it, and what follows,
-    under ``no_grad``.
+    They may be sharded (this rank's part counts), sparse, complex or of low precision. Call it, and what
+    follows, under ``no_grad``.
     """
     if not tensors:
         return Prepared([], [], [])
@@ -73,7 +73,9 @@ def prepare(tensors: Sequence[Tensor], large: int) -> Prepared:
         else:
             pieces.append(part)
             counts.append(1)
-    sparse = tuple(i for i, t in enumerate(tensors) if t.layout != torch.strided and parts[i].numel() < t.numel())
+    sparse = tuple(
+        i for i, t in enumerate(tensors) if t.layout != torch.strided and parts[i].numel() < t.numel()
+    )
     return Prepared(pieces, counts, [part.reshape(-1) for part in parts[large:]], sparse)
 
 
@@ -113,7 +115,9 @@ def moments(tensors: Sequence[Tensor]) -> Moments:
     """Return the moments of a few tensors, in float64 where the device has it."""
     parts = dense_all(tensors)
     wide = wide_dtype(parts[0].device)
-    extremes = [torch.aminmax(p) if p.numel() else (p.new_tensor(torch.inf), p.new_tensor(-torch.inf)) for p in parts]
+    extremes = [
+        torch.aminmax(p) if p.numel() else (p.new_tensor(torch.inf), p.new_tensor(-torch.inf)) for p in parts
+    ]
     return Moments(
         torch.stack([torch.linalg.vector_norm(p, dtype=wide) for p in parts]).square_(),
         torch.stack([torch.sum(p, dtype=wide) for p in parts]),

@@ -12,7 +12,9 @@ from .compiling import is_compiled
 from .moments import SMALL
 from .tensors import is_measurable
 
-_WRAPPERS = frozenset({"module", "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
+_WRAPPERS = frozenset(
+    {"module", "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
+)
 
 
 def clean(name: str, *, wrapped: bool = True) -> str:
@@ -28,7 +30,7 @@ def clean(name: str, *, wrapped: bool = True) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The parameters of a model and its optimizers, each once, large ones first: that is how they are measured."""
+    """The parameters of a model and its optimizers, each once, large ones first."""
 
     names: tuple[str, ...]
     tensors: tuple[Tensor, ...]
@@ -54,7 +56,7 @@ def watch(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> Watc
     kept = [(name, p) for name, p in found.values() if is_measurable(p)]
     # By the size over all ranks, so that every rank has the same order.
     ranked = sorted(range(len(kept)), key=lambda i: kept[i][1].numel() <= SMALL)
-    place = {model: at for at, model in enumerate(ranked)}
+    moved = {model: at for at, model in enumerate(ranked)}
     kept = [kept[i] for i in ranked]
     return Watched(
         tuple(name for name, _ in kept),
@@ -62,7 +64,7 @@ def watch(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> Watc
         tuple(p.numel() * (2 if p.is_complex() else 1) for _, p in kept),
         {id(p): at for at, (_, p) in enumerate(kept)},
         sum(p.numel() > SMALL for _, p in kept),
-        tuple(place[i] for i in range(len(kept))),
+        tuple(moved[i] for i in range(len(kept))),
     )
 
 

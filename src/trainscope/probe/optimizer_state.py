@@ -61,9 +61,10 @@ def rms_sums(
 ) -> tuple[list[int], Tensor, list[int]] | None:
     """Return what RMS_t of each parameter is made of: places, sums of g²/u, how many numbers were summed.
 
-    RMS_t = sqrt(mean(g² / u)) where u is the bias-corrected second moment that the coming Adam step will divide
-    by (Wortsman et al., "Stable and low-precision training", 2023, section 3.4). It is 1 while the second
-    moment keeps up; far above, the step is larger than Adam believes. Taken on a spread sample of `size` numbers.
+    RMS_t = sqrt(mean(g² / u)) where u is the bias-corrected second moment that the coming Adam step will
+    divide by (Wortsman et al., "Stable and low-precision training", 2023, section 3.4). It is 1 while the
+    second moment keeps up; far above, the step is larger than Adam believes. Taken on a spread sample of
+    `size` numbers.
     """
     found: list[tuple[int, Tensor, Tensor, float, Tensor | float]] = []
     for optimizer in optimizers:
@@ -82,7 +83,10 @@ def rms_sums(
         return None
     found.sort(key=lambda entry: entry[0])
     places, grads, seconds, keep, steps = (list(column) for column in zip(*found, strict=True))
-    grads, seconds = [spread(g, size) for g in dense_all(grads)], [spread(s, size) for s in dense_all(seconds)]
+    grads, seconds = (
+        [spread(g, size) for g in dense_all(grads)],
+        [spread(s, size) for s in dense_all(seconds)],
+    )
     counts = [g.numel() for g in grads]
     return places, _rms_sums(grads, seconds, counts, keep, steps, scale), counts
 

@@ -21,7 +21,7 @@ def _status() -> int:
 
 
 def cpu_memory_mb() -> float | None:
-    """Return resident memory of this process in MiB; None where the system does not tell without a library."""
+    """Return resident memory of this process in MiB, None where the system does not tell."""
     try:
         return int(os.pread(_status(), 128, 0).split()[1]) * _PAGE / 2**20
     except (OSError, IndexError, ValueError):

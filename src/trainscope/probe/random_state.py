@@ -1,8 +1,8 @@
 """The state of every random number generator a training step may draw from, taken and put back.
 
-Replaying a step bit for bit needs the state before its forward. Taking it is a few copies of a few kilobytes (no
-device synchronisation: a CUDA generator keeps seed and offset on the host). Generators that the script made itself
-(``torch.Generator``, ``numpy.random.Generator``) are its own business.
+Replaying a step bit for bit needs the state before its forward. Taking it is a few copies of a few
+kilobytes (no device synchronisation: a CUDA generator keeps seed and offset on the host). Generators that
+the script made itself (``torch.Generator``, ``numpy.random.Generator``) are its own business.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from torch import Tensor
 
 
 def take() -> dict[str, Any]:
-    """Return the state of torch (CPU, every CUDA device in use), Python's ``random`` and NumPy's global generator."""
+    """Return the state of torch (CPU, CUDA), Python's ``random`` and NumPy's global generator."""
     state: dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
+    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         state["cuda"] = torch.cuda.get_rng_state_all()
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "random"):
@@ -53,7 +53,9 @@ def put_back(stored: Mapping[str, Any]) -> None:
     """Set every generator to a state made by :func:`storable`."""
     torch.set_rng_state(stored["torch"])
     python = stored["python"]
-    random.setstate((int(python["version"]), tuple(int(w) for w in python["words"].tolist()), python["gauss"]))
+    random.setstate(
+        (int(python["version"]), tuple(int(w) for w in python["words"].tolist()), python["gauss"])
+    )
     cuda: list[Tensor] = stored.get("cuda", [])
     if cuda and torch.cuda.is_available():
         torch.cuda.set_rng_state_all(cuda[: torch.cuda.device_count()])
@@ -62,6 +64,6 @@ def put_back(stored: Mapping[str, Any]) -> None:
 
         saved = stored["numpy"]
         keys = numpy.array(saved["keys"].tolist(), dtype=numpy.uint32)
-        numpy.random.set_state(
+        numpy.random.set_state(  # noqa: NPY002  # the generator whose state it is
             (saved["name"], keys, saved["position"], saved["has_gauss"], saved["cached_gaussian"])
         )

@@ -33,7 +33,8 @@ class Reading:
     scalars : dict of str to float, int, bool or None
         Global numbers; None is "not measured", NaN and infinity are data.
     names : tuple of str
-        Layers: parameters, then modules without parameters of their own. The same object while nothing new is seen.
+        Layers: parameters, then modules without parameters of their own. The same object while nothing new
+        is seen.
     columns : dict of str to (n,) float64 tensor
         Statistic to one number a layer; empty where the step has no layer statistics.
     valid : dict of str to (n,) bool tensor
@@ -73,7 +74,7 @@ class Reader:
     def read(
         self, found: Sequence[Measurement], vectors: Sequence[Mapping[str, Tensor]]
     ) -> tuple[list[Reading], list[int], bool]:
-        """Return readings, the weights whose spread needs more digits, and whether the last gradient is not finite."""
+        """Return readings, weights whose spread needs more digits, whether the last gradient is bad."""
         parameters = self._all_parameters(found, vectors)
         readings = []
         bad = False
@@ -101,7 +102,14 @@ class Reader:
         for index, (one, moved) in enumerate(zip(found, vectors, strict=True)):
             if "sums" in moved:
                 present = tuple((name, tuple(places)) for name, places in sorted(one.has.items()))
-                kind = (one.layers, present, one.clipped, one.bad_counted, "update" in moved, "clipped" in moved)
+                kind = (
+                    one.layers,
+                    present,
+                    one.clipped,
+                    one.bad_counted,
+                    "update" in moved,
+                    "clipped" in moved,
+                )
                 groups.setdefault(kind, []).append(index)
         for indices in groups.values():
             chosen = [vectors[i] for i in indices]
@@ -169,7 +177,7 @@ class Reader:
         return scalars, columns, valid
 
     def _with_unclipped(self, like: Measurement, sums: Tensor) -> Tensor:
-        """Return the squares the optimizer sees: of clipped gradients those after, of others the only ones."""
+        """Return the squares that the optimizer sees: after clipping, where there was any."""
         clipped = torch.zeros(self._count, dtype=torch.bool)
         clipped[list(like.has["clipped"])] = True
         return torch.where(clipped[self._order], sums[Sum.CLIPPED_SQUARES], sums[Sum.GRAD_SQUARES])
@@ -186,7 +194,11 @@ class Reader:
         self._flat = self._order[flat].tolist()
 
     def _sampled(
-        self, found: Measurement, vectors: Mapping[str, Tensor], columns: dict[str, Tensor], valid: dict[str, Tensor]
+        self,
+        found: Measurement,
+        vectors: Mapping[str, Tensor],
+        columns: dict[str, Tensor],
+        valid: dict[str, Tensor],
     ) -> None:
         """Fill the columns of sampled modules."""
         parts: list[tuple[tuple[str, ...], tuple[str, ...], Tensor]] = []

@@ -1,9 +1,10 @@
 """How a mixture of experts spreads its tokens, and a memory its addresses.
 
 A *router* is the outermost module whose name has the part ``router`` (``moe_router`` too), or a module named
-``gate`` beside its ``experts``, as Hugging Face's MoE models have it. Its shares are the fraction of the chosen
-(token, expert) pairs that go to each expert. An *addressor* is the outermost module whose name has the part
-``addressor``; its shares are the mean weight of each slot. Both add up to 1 and are over all micro-batches.
+``gate`` beside its ``experts``, as Hugging Face's MoE models have it. Its shares are the fraction of the
+chosen (token, expert) pairs that go to each expert. An *addressor* is the outermost module whose name has
+the part ``addressor``; its shares are the mean weight of each slot. Both add up to 1 and are over all
+micro-batches.
 """
 
 from __future__ import annotations
@@ -137,8 +138,10 @@ def expert_counts(module: nn.Module, output: object, chosen: int) -> Tensor | No
 
 
 def slot_weights(output: object) -> Tensor | None:
-    """Add up the address weights of each slot, (slots,): softmax of logits, or the weights if they are softmaxed."""
-    scores = next((p for p in _parts(output) if p.is_floating_point() and p.dim() >= 2 and p.shape[-1] > 1), None)
+    """Add up the address weights of each slot, (slots,); logits are softmaxed, weights are not."""
+    scores = next(
+        (p for p in _parts(output) if p.is_floating_point() and p.dim() >= 2 and p.shape[-1] > 1), None
+    )
     if scores is None:
         return None
     rows = scores.detach().reshape(-1, scores.shape[-1]).float()

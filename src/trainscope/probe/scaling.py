@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def scale_of(scaler: Any) -> Tensor | float | None:
-    """Return the current scale, as the scaler keeps it (a tensor on the device), None if it is switched off."""
+    """Return the current scale as the scaler keeps it (a tensor on the device), None if switched off."""
     if scaler is None or not scaler.is_enabled():
         return None
     kept = getattr(scaler, "_scale", None)

@@ -1,9 +1,9 @@
 """Adds up what each rank knows about its part of a sharded parameter, so that a norm is the unsharded run's.
 
-Sums and sums of squares are added, extremes maximised, over the mesh that shards the parameter: one ``all_reduce``
-of each kind for a mesh dimension and step, whatever the number of parameters. A part that several ranks hold alike
-(hybrid sharding) counts once. Every rank sends a table of the same shape, so that no rank waits for another that
-measured less.
+Sums and sums of squares are added, extremes maximised, over the mesh that shards the parameter: one
+``all_reduce`` of each kind for a mesh dimension and step, whatever the number of parameters. A part that
+several ranks hold alike (hybrid sharding) counts once. Every rank sends a table of the same shape, so that
+no rank waits for another that measured less.
 """
 
 from __future__ import annotations

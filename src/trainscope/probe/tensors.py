@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 
 _PLAIN = (Tensor, torch.nn.Parameter)
 _COMPLEX = (torch.complex64, torch.complex128, torch.complex32)
@@ -47,9 +48,7 @@ def dense(tensor: Tensor) -> Tensor:
 
 def dense_all(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Return :func:`dense` of each, on the device of the first; call it under ``no_grad``."""
-    if not any(
-        type(t) not in _PLAIN or t.layout != torch.strided or t.dtype in _COMPLEX for t in tensors
-    ):
+    if not any(type(t) not in _PLAIN or t.layout != torch.strided or t.dtype in _COMPLEX for t in tensors):
         parts = list(tensors)  # the usual case, many times a step: nothing to undo
     else:
         parts = [dense(t) for t in tensors]
@@ -60,8 +59,8 @@ def dense_all(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def is_measurable(tensor: Tensor) -> bool:
-    """Tell whether statistics of `tensor` mean something (not of packed integers, nor before lazy initialisation)."""
-    lazy = isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin)
+    """Tell whether statistics of `tensor` mean something: not of integers, nor before it has a shape."""
+    lazy = is_lazy(tensor)
     return not lazy and (tensor.is_floating_point() or tensor.is_complex()) and tensor.element_size() >= 2
 
 

@@ -1,7 +1,7 @@
 """The one place where numbers leave the device.
 
-Everything the probe computes stays where the tensors are, as short vectors. :func:`to_host` moves any number of
-steps in one copy for each device; on the CPU there is nothing to move.
+Everything the probe computes stays where the tensors are, as short vectors. :func:`to_host` moves any
+number of steps in one copy for each device; on the CPU there is nothing to move.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ def to_host(bundles: Sequence[Vectors]) -> list[dict[str, Tensor]]:
     for vectors in waiting.values():
         widest = torch.float64 if any(v.dtype == torch.float64 for _, _, v in vectors) else torch.float32
         host = torch.cat([v.to(widest) for _, _, v in vectors]).cpu().double()
-        for (index, name, _), part in zip(vectors, host.split([v.numel() for _, _, v in vectors]), strict=True):
+        for (index, name, _), part in zip(
+            vectors, host.split_with_sizes([v.numel() for _, _, v in vectors]), strict=True
+        ):
             moved[index][name] = part
     return moved

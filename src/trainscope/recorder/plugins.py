@@ -9,20 +9,20 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar
 
 import torch
 from torch import nn
 
 from trainscope.core.errors import ConfigError
-
-P = TypeVar("P")
+from trainscope.online import AnomalyDetector
 
 
 class MetricPlugin(ABC):
     """A metric of one's own, computed at every recorded step and kept in ``plugin_metrics.arrow``.
 
-    A subclass sets `name` and implements `compute`. What it raises is logged once and costs only its own numbers.
+    A subclass sets `name` and implements `compute`. What it raises is logged once and costs only its own
+    numbers.
     """
 
     name: ClassVar[str]
@@ -36,38 +36,59 @@ class MetricPlugin(ABC):
         """
 
 
-def load(entries: Sequence[Any], kind: type[P], field: str) -> list[P]:
-    """Return the plug-ins that `entries` stand for: instances, classes, or dotted paths to either.
+def load_metrics(entries: Sequence[object]) -> list[MetricPlugin]:
+    """Return the metric plug-ins that `entries` stand for: instances, classes, or dotted paths to either.
 
     Raises
     ------
     ConfigError
         If one cannot be found or made, or is of another kind; names the field and the entry.
     """
-    return [_load(entry, kind, f"{field}[{number}]") for number, entry in enumerate(entries)]
-
-
-def _load(entry: object, kind: type[P], where: str) -> P:
-    found = _find(entry, where) if isinstance(entry, str) else entry
-    if isinstance(found, type):
-        if not issubclass(found, kind):
-            raise ConfigError(f"{where} = {entry!r}: not a {kind.__name__}")
-        try:
-            found = found()
-        except TypeError as error:
-            raise ConfigError(f"{where} = {entry!r}: cannot be made without arguments ({error})") from None
-    if not isinstance(found, kind):
-        raise ConfigError(f"{where} = {entry!r}: not a {kind.__name__}")
-    if isinstance(found, MetricPlugin) and not isinstance(getattr(found, "name", None), str):
-        raise ConfigError(f"{where} = {entry!r}: has no name (a class attribute)")
+    found = []
+    for number, entry in enumerate(entries):
+        where = f"metric_plugins[{number}] = {entry!r}"
+        plugin = _made(entry, where)
+        if not isinstance(plugin, MetricPlugin):
+            raise ConfigError(f"{where}: not a MetricPlugin")
+        if not isinstance(getattr(plugin, "name", None), str):
+            raise ConfigError(f"{where}: has no name (a class attribute)")
+        found.append(plugin)
     return found
+
+
+def load_detectors(entries: Sequence[object]) -> list[AnomalyDetector]:
+    """Return the detectors that `entries` stand for, as :func:`load_metrics` does.
+
+    Raises
+    ------
+    ConfigError
+        If one cannot be found or made, or is of another kind; names the field and the entry.
+    """
+    found = []
+    for number, entry in enumerate(entries):
+        where = f"detector_plugins[{number}] = {entry!r}"
+        detector = _made(entry, where)
+        if not isinstance(detector, AnomalyDetector):
+            raise ConfigError(f"{where}: not an AnomalyDetector")
+        found.append(detector)
+    return found
+
+
+def _made(entry: object, where: str) -> object:
+    found = _find(entry, where) if isinstance(entry, str) else entry
+    if not isinstance(found, type):
+        return found
+    try:
+        return found()
+    except TypeError as error:
+        raise ConfigError(f"{where}: cannot be made without arguments ({error})") from None
 
 
 def _find(path: str, where: str) -> object:
     module, _, attribute = path.replace(":", ".").rpartition(".")
     if not module:
-        raise ConfigError(f"{where} = {path!r}: expected a dotted path such as package.module.Class")
+        raise ConfigError(f"{where}: expected a dotted path such as package.module.Class")
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise ConfigError(f"{where} = {path!r}: cannot be imported ({error})") from None
+        raise ConfigError(f"{where}: cannot be imported ({error})") from None

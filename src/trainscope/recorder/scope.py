@@ -1,11 +1,11 @@
 """TrainScope: the recorder's whole Python interface.
 
 Five promises, each a test of that name
-    *same numbers*: weights are bitwise those of a run without it. *No trace left*: hooks and patches are gone after
-    detaching, an exception, a stop. *No device sync per step*: on an accelerator, numbers are moved once every
-    ``DEFERRED_STEPS`` steps, unless the loss is handed over as a float or ``stop_on_spike`` is set. *Never stops
-    training by its own fault*: one warning a kind of failure, then on. *A killed run reads back to its last
-    flush*.
+    *same numbers*: weights are bitwise those of a run without it. *No trace left*: hooks and patches are
+    gone after detaching, an exception, a stop. *No device sync per step*: on an accelerator, numbers are
+    moved once every ``DEFERRED_STEPS`` steps, unless the loss is handed over as a float or
+    ``stop_on_spike`` is set. *Never stops training by its own fault*: one warning a kind of failure, then
+    on. *A killed run reads back to its last flush*.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from trainscope.core.config import TrainScopeConfig
 from trainscope.core.errors import RecorderError
-from trainscope.online import AnomalyDetector
 from trainscope.probe import Boundary, Options, Probe
 from trainscope.recorder import plugins, ranks
 from trainscope.recorder.live import Live
@@ -66,8 +65,8 @@ class TrainScope:
         self._model = model
         self._optimizers = (optimizer,) if isinstance(optimizer, torch.optim.Optimizer) else tuple(optimizer)
         self._boundary = Boundary()
-        self._metrics = plugins.load(self.config.metric_plugins, plugins.MetricPlugin, "metric_plugins")
-        self._detectors = plugins.load(self.config.detector_plugins, AnomalyDetector, "detector_plugins")
+        self._metrics = plugins.load_metrics(self.config.metric_plugins)
+        self._detectors = plugins.load_detectors(self.config.detector_plugins)
         Live(self.config, (), self._boundary)  # a wrong detector is told now, not when training begins
         self._session: Session | None = None
         self._finish: weakref.finalize[[], TrainScope] | None = None
@@ -82,7 +81,9 @@ class TrainScope:
             If the recorder is not attached.
         """
         if self._session is None:
-            raise RecorderError("the recorder is not attached: call scope.attach(), or use it in a with statement")
+            raise RecorderError(
+                "the recorder is not attached: call scope.attach(), or use it in a with statement"
+            )
         return self._session
 
     @property
@@ -101,7 +102,9 @@ class TrainScope:
             If settings contradict each other.
         """
         if self._session is not None:
-            raise RecorderError("the recorder is attached already: call scope.detach() before attaching again")
+            raise RecorderError(
+                "the recorder is attached already: call scope.detach() before attaching again"
+            )
         config = ranks.with_common_name(self.config)
         options = Options(
             trace_every=config.trace_every_n_steps,
@@ -118,7 +121,7 @@ class TrainScope:
         session = Session(config, probe, self._model, self._optimizers, self._metrics, live, self._boundary)
         self._boundary.call("attach", probe.attach)
         self._session = session
-        # An exception that drops the loop's frame drops this object: the hooks must go with it, and rows must be saved.
+        # An exception that drops the loop's frame drops this object: hooks go with it, rows are saved.
         self._finish = weakref.finalize(self, session.close)
         return self
 
@@ -150,8 +153,8 @@ class TrainScope:
         Returns
         -------
         dict or None
-            ``step``, ``loss``, ``spike_score``, ``detector``, ``batch_index`` of a spike (and ``z_score``, the old
-            name of the score).
+            ``step``, ``loss``, ``spike_score``, ``detector``, ``batch_index`` of a spike (and ``z_score``,
+            the old name of the score).
 
         Raises
         ------

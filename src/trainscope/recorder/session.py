@@ -49,8 +49,8 @@ class Row:
 class Session:
     """What `TrainScope` does while it is attached.
 
-    Rows are stored ``DEFERRED_STEPS`` at a time, and at the earliest one step late, when it is known what their
-    optimizer step changed.
+    Rows are stored ``DEFERRED_STEPS`` at a time, and at the earliest one step late, when it is known what
+    their optimizer step changed.
 
     Raises
     ------
@@ -119,7 +119,7 @@ class Session:
         return self._news.pop(0) if self._news else None
 
     def _store_due(self) -> None:
-        """Store what has waited long enough; all of it once a spike is complete, so that it survives what follows."""
+        """Store what has waited long enough, and everything once a spike is complete."""
         spiked = len(self._rows) > 1 and self._rows[-2].spike is not None
         waited = time.monotonic() - self._stored_at > FLUSH_SECONDS
         if len(self._rows) > DEFERRED_STEPS or waited or spiked:
@@ -235,7 +235,7 @@ class Session:
         if loss is not None:
             self._judge_loss(row, loss)
         norm = scalars.get("grad_norm_before_clip")
-        self._judge_rest(row, norm, {name: share.max().tolist() for name, share in reading.shares.items()})
+        self._judge_rest(row, norm, {name: max(share.tolist()) for name, share in reading.shares.items()})
         if "norm_after_clip" in reading.extra:
             scalars["grad_norm_after_clip"] = reading.extra["norm_after_clip"]
         scalars["loss"] = loss
@@ -276,7 +276,7 @@ def describe(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> d
     return {
         "model_name": type(getattr(model, "_orig_mod", model)).__name__,
         "model_config": as_dict() if callable(as_dict) else {},
-        "parameters": sum(p.numel() for p in model.parameters() if not is_lazy(p)),
+        "parameters": sum(0 if is_lazy(p) else p.numel() for p in model.parameters()),
         "optimizers": [
             {
                 "name": type(optimizer).__name__,

@@ -42,7 +42,7 @@ def load_rng_state(path: str | Path) -> dict[str, Any]:
 
 
 def restore_rng_state(state: Mapping[str, Any] | str | Path) -> None:
-    """Put every generator back to a loaded state, or to that of a file; then the same batch gives the same loss.
+    """Put every generator back to a loaded state or a file's: the same batch gives the same loss.
 
     Raises
     ------
