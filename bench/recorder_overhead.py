@@ -98,7 +98,8 @@ def main():
             passed &= limit is None or ratio <= limit
             print(
                 f"{model:7s}{name:26s}{1e3 * statistics.fmean(values):9.2f}"
-                f"{1e3 * statistics.median(values):9.2f}{ratio:9.3f}{middle:10.3f}{'' if limit is None else f'{limit:8.2f}'}"
+                f"{1e3 * statistics.median(values):9.2f}{ratio:9.3f}{middle:10.3f}"
+                f"{'' if limit is None else f'{limit:8.2f}'}"
             )
     if hasattr(os, "getloadavg"):
         print(f"load {os.getloadavg()[0]:.1f}, {options.steps} steps, {options.threads} threads")

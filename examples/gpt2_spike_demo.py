@@ -75,6 +75,7 @@ def main():
     parser.add_argument("--run-name", default="gpt2_spike_demo")
     parser.add_argument("--steps", type=int, default=200)
     options = parser.parse_args()
+    torch.set_num_threads(1)  # the model is too small to share out
     torch.manual_seed(0)
     model = MiniGPT()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

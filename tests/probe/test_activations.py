@@ -137,7 +137,7 @@ def test_units_that_never_answer_are_dead(attach, stats):
 
 
 def test_outliers_are_not_lost_in_a_sample(attach, stats):
-    """One number in a thousand is an outlier, at a period that a strided sample would always or never meet."""
+    """One number in a thousand is an outlier, at a period that a strided sample meets always or never."""
     net = nn.Sequential(nn.Identity(), nn.Linear(1000, 1000, bias=False))
     with torch.no_grad():
         net[1].weight.copy_(torch.eye(1000))

@@ -48,8 +48,8 @@ def test_the_probe_measures_where_the_package_is_not_installed(tmp_path):
         "assert not any(m.startswith('trainscope') for m in sys.modules)\n",
         encoding="utf-8",
     )
-    done = subprocess.run([sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
-                           f"exec(open({str(script)!r}).read())"], capture_output=True, text=True, check=False)  # fmt: skip
+    start = f"import sys, runpy; sys.path.insert(0, {str(tmp_path)!r}); runpy.run_path({str(script)!r})"
+    done = subprocess.run([sys.executable, "-I", "-c", start], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -1,4 +1,4 @@
-"""One rank of a small training: ``torchrun ranks_script.py KIND RUN_DIR``; KIND is ddp, fsdp, plain or stop."""
+"""One rank of a small training: ``torchrun ranks_script.py KIND RUN_DIR``, KIND ddp, fsdp, plain or stop."""
 
 import json
 import sys

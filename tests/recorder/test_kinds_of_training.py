@@ -1,4 +1,4 @@
-"""What trainings do beside the plain loop: loss scaling, several optimizers, compiling, accumulation, experts."""
+"""Beside the plain loop: loss scaling, several optimizers, compiling, accumulation, experts."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def _medians(samples: list[Tensor]) -> Tensor:
 
 
 def main_tensor(output: object) -> Tensor | None:
-    """Return the floating-point tensor an output is about: itself, or the first in a tuple, mapping or dataclass."""
+    """Return the floating-point tensor an output is about: itself, or the first of several."""
     if isinstance(output, Tensor):
         return output if output.is_floating_point() or output.is_complex() else None
     if isinstance(output, dict) or hasattr(output, "values"):

@@ -89,7 +89,7 @@ class Attention:
         self._observe(name, args, kwargs)
 
     def collect(self) -> tuple[tuple[str, ...], tuple[int, ...], Tensor] | None:
-        """Return names, calls of each, and (sum of calls, 2) logit maxima and entropies seen since the last call."""
+        """Return names, calls of each, and (sum of calls, 2) logit maxima and entropies."""
         seen, self._seen = self._seen, {}
         if not seen:
             return None

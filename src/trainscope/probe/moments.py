@@ -76,7 +76,8 @@ def prepare(tensors: Sequence[Tensor], large: int) -> Prepared:
     sparse = tuple(
         i for i, t in enumerate(tensors) if t.layout != torch.strided and parts[i].numel() < t.numel()
     )
-    return Prepared(pieces, counts, [part.reshape(-1) for part in parts[large:]], sparse)
+    small = [part if part.dim() == 1 else part.reshape(-1) for part in parts[large:]]
+    return Prepared(pieces, counts, small, sparse)
 
 
 def piece_sizes(numel: int) -> list[int]:

@@ -28,6 +28,10 @@ FLAT = 1e-2
 """Below this ratio of variance to squared mean, single precision has no digits left for the variance."""
 
 
+Plain = dict[Sum, tuple[Sequence[int], Prepared]]
+"""Row of the table to the places and tensors whose squares go there."""
+
+
 class Statistics:
     """Measures gradients, weights, weight changes and optimizer state of one set of parameters."""
 
@@ -117,7 +121,7 @@ class Statistics:
         scaled = [] if scale is None else [o for o in self._optimizers if not scaling.is_unscaled(scaler, o)]
         now = self.gradients.now()
         full = {"grads": now.rest}
-        plain = {Sum.CLIPPED_SQUARES: (now.clipped, self.gradients.prepare(now.clipped))}
+        plain: Plain = {Sum.CLIPPED_SQUARES: (now.clipped, self.gradients.prepare(now.clipped))}
         if found.layers:
             full["weights"] = self._kept("weights", self.watched.tensors, self.watched.large)
             plain.update(self._state_squares(found, first_moments=ratio))
@@ -155,7 +159,7 @@ class Statistics:
         found: Measurement,
         now: Now,
         full: dict[str, Prepared],
-        plain: dict[Sum, tuple[Sequence[int], Prepared]],
+        plain: Plain,
         tables: tuple[Tensor, Tensor],
     ) -> None:
         """Reduce everything in as few calls as there are kinds of numbers, and fill the tables."""

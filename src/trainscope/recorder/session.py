@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
+from torch.nn.parameter import UninitializedParameter
 
 from trainscope.core.config import TrainScopeConfig
 from trainscope.core.errors import StoreError
@@ -276,7 +276,7 @@ def describe(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> d
     return {
         "model_name": type(getattr(model, "_orig_mod", model)).__name__,
         "model_config": as_dict() if callable(as_dict) else {},
-        "parameters": sum(0 if is_lazy(p) else p.numel() for p in model.parameters()),
+        "parameters": sum(p.numel() for p in model.parameters() if not isinstance(p, UninitializedParameter)),
         "optimizers": [
             {
                 "name": type(optimizer).__name__,
