@@ -4,7 +4,9 @@
     ├── ReadError         a log exists but cannot be understood
     │   └── NoReaderError no reader recognises the path
     ├── NoDataError       nothing matched, or what matched holds nothing to judge
-    └── ConfigError       a settings file or an option is wrong
+    ├── RecorderError     the recorder was used out of order
+    ├── ConfigError       a settings file or an option is wrong
+    └── StoreError        a recorded run cannot be written
 
 Library code raises these and never prints or exits; ``cli/`` alone turns them into messages and
 exit codes. A message is one line: where, what, and the way out.
@@ -50,6 +52,14 @@ class NoDataError(TrainscopeError):
 
 class ConfigError(TrainscopeError):
     """A settings file or an option is wrong."""
+
+
+class RecorderError(TrainscopeError):
+    """The recorder was asked for something out of order: attached twice, a step without attaching."""
+
+
+class StoreError(TrainscopeError):
+    """A recorded run cannot be written: disk full, folder gone, remote store silent."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -1,0 +1,247 @@
+"""What a user may set for the recorder, and every place it may be written.
+
+Strongest last: the defaults, a profile, a YAML, JSON or TOML file, ``TRAINSCOPE_<FIELD>`` variables, and
+what the code itself passes.
+"""
+
+from __future__ import annotations
+
+import os
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from trainscope.core import environment
+from trainscope.core.config_files import read_table
+from trainscope.core.errors import ConfigError, did_you_mean
+
+AtLeast0 = Annotated[int, Field(ge=0)]
+AtLeast1 = Annotated[int, Field(ge=1)]
+
+PROFILES: Mapping[str, Mapping[str, Any]] = types.MappingProxyType(
+    {
+        "default": {},
+        "minimal": {
+            "full_resolution_window": 250,
+            "decimation_factor": 20,
+            "histogram_every_n_steps": 100,
+            "activation_metrics_every_n_steps": 50,
+            "activation_layer_filter": ["attn", "mlp"],
+            "track_memory": False,
+        },
+        "debug": {
+            "full_resolution_window": 2000,
+            "histogram_every_n_steps": 1,
+            "activation_metrics_every_n_steps": 1,
+        },
+        "production": {
+            "full_resolution_window": 1000,
+            "checkpoint_on_spike": True,
+            "rng_every_n_steps": 100,
+        },
+    }
+)
+"""Named bundles of defaults, chosen with the key ``profile`` or the variable ``TRAINSCOPE_PROFILE``."""
+
+_MOVED = {
+    "spike_threshold": "thresholds live in the detector: detector = {name = 'z_score', threshold = 3.5}"
+}
+
+
+class TrainScopeConfig(BaseModel):
+    """Settings of one recording; a wrong one is a `ConfigError` that names it.
+
+    Raises
+    ------
+    ConfigError
+        If a field is unknown (the nearest one is suggested) or a value is not allowed.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
+
+    run_dir: str = "./trainscope_runs"
+    """Root folder of the runs."""
+    run_name: str | None = None
+    """Folder of this run; ``run_YYYYMMDD_HHMMSS`` if not given. A taken name gets ``-2``, ``-3``, ..."""
+    full_resolution_window: AtLeast1 = 500
+    """The last steps of which every row is kept, at least."""
+    decimation_factor: AtLeast1 = 10
+    """Of older steps every n-th is kept (and all steps around a spike)."""
+    spike_window_before: AtLeast0 = 50
+    """Steps before a spike that are saved with it."""
+    spike_window_after: AtLeast0 = 10
+    """Steps after a spike that are saved with it."""
+    n_histogram_bins: Annotated[int, Field(ge=2)] = 16
+    histogram_every_n_steps: AtLeast1 = 50
+    activation_metrics_every_n_steps: AtLeast1 = 5
+    activation_layer_filter: list[str] | None = None
+    """Only modules whose dotted name contains one of these; None means every leaf module."""
+    stop_on_spike: bool = False
+    """Raise ``StopTraining`` on a spike."""
+    trace_every_n_steps: AtLeast1 = 1
+    """Per-layer statistics every n-th step; the loss is watched at every step all the same."""
+    rank: AtLeast0 | None = None
+    """Rank of this process, for the suffix ``_rank<N>``; taken from torch.distributed if not given."""
+    compaction_every_n_steps: AtLeast1 = 1000
+    """At least this often the journal is folded into the per-layer files, and a remote copy updated."""
+    device: str | None = None
+    """Where statistics are computed; None means where each tensor already is."""
+    track_memory: bool = True
+    checkpoint_on_spike: bool | str | None = None
+    """True writes ``checkpoints/<step>.pt``; a string is a path with ``{step}`` in it."""
+    rng_every_n_steps: AtLeast0 = 0
+    """Save the RNG state every n steps; 0 means at spikes only."""
+    resume: bool = False
+    """Go on in the folder called `run_name`, if there is one."""
+    integrations: dict[str, Any] = Field(default_factory=dict)
+    alerts: list[Any] = Field(default_factory=list)
+    storage_uri: str | None = None
+    """``s3://``, ``gs://``, ... root that the run is copied to while it is written."""
+    detector: str | dict[str, Any] = Field(default_factory=lambda: {"name": "changepoint"})
+    """Name of the live detector, or a dict of its name and parameters."""
+    metric_plugins: list[Any] = Field(default_factory=list)
+    """``MetricPlugin`` classes, instances or dotted paths to them."""
+    detector_plugins: list[Any] = Field(default_factory=list)
+    """``AnomalyDetector`` classes, instances or dotted paths; they run beside the chosen detector."""
+
+    def __init__(self, **data: object) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise ConfigError(_reason(error)) from None
+
+    @field_validator("run_dir", mode="before")
+    @classmethod
+    def _path_as_text(cls, value: object) -> object:
+        return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+    @field_validator("run_name")
+    @classmethod
+    def _one_folder(cls, value: str | None) -> str | None:
+        if value is not None and (value in ("", ".", "..") or any(c in value for c in "/\\\0")):
+            raise ValueError("expected the name of one folder, without a slash")
+        return value
+
+    @field_validator("checkpoint_on_spike")
+    @classmethod
+    def _template(cls, value: bool | str | None) -> bool | str | None:
+        if isinstance(value, str) and "{step}" not in value:
+            raise ValueError("expected true, false, or a path with {step} in it, so that checkpoints differ")
+        return value
+
+    @field_validator("detector", mode="before")
+    @classmethod
+    def _named_detector(cls, value: object) -> object:
+        if value is None:
+            return {"name": "changepoint"}
+        named = value if isinstance(value, str) else value.get("name") if isinstance(value, dict) else None
+        if not isinstance(named, str) or not named:
+            raise ValueError("expected a detector's name, or a dict with a name and its parameters")
+        return value
+
+    @model_validator(mode="after")
+    def _window_fits(self) -> TrainScopeConfig:
+        if self.spike_window_before > self.full_resolution_window:
+            raise ValueError(
+                f"spike_window_before = {self.spike_window_before}: must not exceed full_resolution_window = "
+                f"{self.full_resolution_window}, older steps are thinned out"
+            )
+        return self
+
+    @property
+    def detector_name(self) -> str:
+        """Name of the live detector."""
+        return self.detector if isinstance(self.detector, str) else str(self.detector["name"])
+
+    @property
+    def detector_params(self) -> dict[str, Any]:
+        """Parameters the user gave for the live detector."""
+        return (
+            {} if isinstance(self.detector, str) else {k: v for k, v in self.detector.items() if k != "name"}
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every field, plug-in objects as their dotted path: fit for JSON."""
+        return {name: _plain(getattr(self, name)) for name in type(self).model_fields}
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> TrainScopeConfig:
+        """Read a YAML file, without looking at the environment."""
+        return cls(**_with_profile(read_table(Path(path)), {}))
+
+    @classmethod
+    def from_env(cls, prefix: str = environment.PREFIX) -> TrainScopeConfig:
+        """Read the ``TRAINSCOPE_<FIELD>`` variables only."""
+        return cls(**_with_profile({}, _from_environment(prefix)))
+
+
+def load_config(source: str | Path | Mapping[str, Any] | TrainScopeConfig | None = None) -> TrainScopeConfig:
+    """Return the settings from a file, a dict or the environment.
+
+    Parameters
+    ----------
+    source : path, mapping, TrainScopeConfig or None
+        A ``.yaml``, ``.yml``, ``.json`` or ``.toml`` file, which the environment overrides; a mapping,
+        which overrides the environment; a config, which is returned as it is; None for the environment
+        alone. The key ``profile`` chooses one of :data:`PROFILES`.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read or parsed, or a field, value or profile is wrong; one line that names it.
+    """
+    if isinstance(source, TrainScopeConfig):
+        return source
+    if source is None or isinstance(source, Mapping):
+        return TrainScopeConfig(**_with_profile(_from_environment(), source or {}))
+    path = Path(source)
+    try:
+        return TrainScopeConfig(**_with_profile(read_table(path), _from_environment()))
+    except ConfigError as error:
+        raise (
+            error if str(error).startswith((str(path), "environment")) else ConfigError(f"{path}: {error}")
+        ) from None
+
+
+def _with_profile(weak: Mapping[str, Any], strong: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {**weak, **strong}
+    name = merged.pop("profile", "default")
+    if not isinstance(name, str) or name not in PROFILES:
+        raise ConfigError(f"profile = {name!r}: no such profile{did_you_mean(str(name), PROFILES)}")
+    return {**PROFILES[name], **merged}
+
+
+def _from_environment(prefix: str = environment.PREFIX) -> dict[str, Any]:
+    fields = TrainScopeConfig.model_fields
+    found = environment.fields_from(os.environ, (*fields, "profile"), prefix=prefix)
+    kinds = {name: environment.kinds_of(field.annotation) for name, field in fields.items()}
+    kinds["profile"] = frozenset({"str"})
+    return {name: environment.parse(prefix + name.upper(), text, kinds[name]) for name, text in found.items()}
+
+
+def _reason(error: ValidationError) -> str:
+    first = error.errors()[0]
+    if not first["loc"]:
+        return str(first["ctx"]["error"])
+    key = str(first["loc"][0])
+    if first["type"] == "extra_forbidden":
+        hint = _MOVED.get(key)
+        return f"unknown field {key!r}" + (
+            f"; {hint}" if hint else did_you_mean(key, TrainScopeConfig.model_fields)
+        )
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{key} = {first['input']!r:.60}: {message[0].lower()}{message[1:]}"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    kind = value if isinstance(value, type) else type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,48 @@
+"""Reads one table of settings from a YAML, JSON or TOML file."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from trainscope.core.errors import ConfigError
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """Return the table in a ``.toml``, ``.json`` or (any other suffix) YAML file; empty for an empty file.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read or parsed, or holds something other than a table.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from None
+    suffix = path.suffix.lower()
+    try:
+        data = _parse(text, suffix)
+    except ValueError as error:
+        first = " ".join(str(error).split())
+        raise ConfigError(f"{path}: not valid {suffix[1:].upper() or 'YAML'} ({first[:160]})") from None
+    if data is None:
+        return {}
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise ConfigError(f"{path}: expected a table of settings, got {type(data).__name__}")
+    return data
+
+
+def _parse(text: str, suffix: str) -> object:
+    if suffix == ".json":
+        return json.loads(text)
+    if suffix == ".toml":
+        return tomllib.loads(text)
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(error) from None

@@ -1,0 +1,17 @@
+"""expert_utilization_drift: one expert of a mixture receives nearly all tokens."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from trainscope.online.base import Signal
+from trainscope.online.concentration import Concentration
+
+
+class ExpertUtilizationDrift(Concentration):
+    """Concentration of routing. Healthy runs were seen with single steps up to 0.87, hence three in a row."""
+
+    signal: ClassVar[Signal] = "router_share"
+
+    def __init__(self, threshold: float = 0.85, run_steps: int = 3, warmup: int = 30) -> None:
+        super().__init__(threshold, run_steps, warmup)

@@ -1,0 +1,112 @@
+"""Follows the model's own forward: which ones are training, and what was the state of the generators before."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+from torch import nn
+
+from . import random_state
+from .activations import Activations
+from .attention import Attention
+from .boundary import Boundary
+from .names import has_compiled, modules
+from .routing import Routing
+
+
+class Forwards:
+    """Hooks on the outermost module, and what samples inside it."""
+
+    def __init__(self, model: nn.Module, chosen: tuple[str, ...] | None, boundary: Boundary) -> None:
+        self._model, self._boundary = model, boundary
+        self.activations = Activations(model, chosen, self.counts, boundary.guard("activations"))
+        self.routing = Routing(model, self.counts, boundary.guard("routing"))
+        self.attention: Attention | None = None
+        self.has_compiled = False
+        """Whether part of the model runs compiled; nothing inside can be seen."""
+        self._handles: list[Any] = []
+        self._depth = 0
+        self._with_grad = False
+        self._seen = 0
+        self._random: dict[str, Any] = {}
+        self._fresh = False
+
+    def attach(self) -> None:
+        """Put the hooks in place."""
+        guard = self._boundary.guard("forward")
+        self._handles = [
+            self._model.register_forward_pre_hook(guard(self._before)),
+            self._model.register_forward_hook(guard(self._after), always_call=True),
+        ]
+        self.has_compiled = has_compiled(self._model)
+        names = {id(module): name for name, module in modules(self._model) if name}
+        self.attention = Attention(names, self._boundary.guard("attention"))
+        self.routing.arm()
+        self._random = random_state.take()
+
+    def detach(self) -> None:
+        """Take every hook away."""
+        self.activations.disarm()
+        self.routing.disarm()
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        self._leave()
+
+    def counts(self) -> bool:
+        """Tell whether the forward going on belongs to training."""
+        if not self._model.training or torch.is_inference_mode_enabled() or _in_backward():
+            return False
+        # Reentrant activation checkpointing runs its first forward without gradients, inside one that has them.
+        return torch.is_grad_enabled() or (self._depth > 0 and self._with_grad)
+
+    def random_state(self) -> dict[str, Any]:
+        """Return the state of the generators before this step's first training forward.
+
+        Where that forward cannot be seen (the model was compiled after attaching, or is not called itself), the state
+        at the end of the step before.
+        """
+        return self._random
+
+    def next(self) -> int | None:
+        """Begin a new step; return the training forwards of the last one, None if none was seen."""
+        if not self._seen:
+            self._random = random_state.take()
+        seen, self._seen = self._seen, 0
+        return seen or None
+
+    def _before(self, _module: nn.Module, _args: object) -> None:
+        if torch.compiler.is_compiling():
+            return
+        if self._depth == 0:
+            self._with_grad = torch.is_grad_enabled()
+        self._depth += 1
+        if self._depth > 1 or not self.counts():
+            return
+        if not self._seen:
+            self._random = random_state.take()
+        self._seen += 1
+        if self.activations.armed and self.attention is not None and not self._compiles():
+            self.attention.enter()
+
+    def _after(self, _module: nn.Module, _args: object, _output: object) -> None:
+        if torch.compiler.is_compiling():
+            return
+        self._depth = max(0, self._depth - 1)
+        if self._depth == 0:
+            self._leave()
+
+    def _leave(self) -> None:
+        if self.attention is not None:
+            self.attention.leave()
+
+    def _compiles(self) -> bool:
+        # Compiled code guards on what these functions are: it would compile again.
+        utils = sys.modules.get("torch._dynamo.utils")
+        return self.has_compiled or (utils is not None and utils.counters["frames"]["ok"] > 0)
+
+
+def _in_backward() -> bool:
+    return torch._C._current_graph_task_id() != -1

@@ -1,0 +1,103 @@
+"""The gradients of one step: as backward left them, and as the optimizer will see them."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from .moments import Moments, Prepared, prepare, reduce
+from .names import Watched
+
+Mark = tuple[int, int]
+"""Identity and version of a gradient tensor; either changes when anybody writes a new gradient."""
+
+
+@dataclass(slots=True, eq=False)
+class Raw:
+    """Moments of some gradients, taken just before they were clipped."""
+
+    places: list[int]
+    moments: Moments
+    marks: list[Mark]
+    """As clipping left them: the moments hold while these do."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Now:
+    """The gradients of a step, some of them measured already."""
+
+    raw: list[Raw]
+    """From before clipping, and valid."""
+    places: list[int]
+    """Of the rest."""
+    rest: Prepared
+    clipped: list[int]
+    """Places whose gradients were clipped before the step was measured."""
+
+
+class Gradients:
+    """Follows the gradients of `watched` from one measured step to the next."""
+
+    def __init__(self, watched: Watched) -> None:
+        self._watched = watched
+        self._large = watched.large
+        self._raw: list[Raw] = []
+        self._marks: dict[int, Mark] = {}
+
+    def present(self) -> list[int]:
+        """Return the places of the parameters that have a gradient now."""
+        return [i for i, p in enumerate(self._watched.tensors) if p.grad is not None]
+
+    def tensors(self, places: Sequence[int]) -> list[Tensor]:
+        """Return the gradients at `places`."""
+        return [g for i in places if (g := self._watched.tensors[i].grad) is not None]
+
+    def clips_measured(self, parameters: Sequence[Tensor]) -> bool:
+        """Tell whether these gradients are still the ones last measured (then clipping belongs to that step)."""
+        places = self._places(parameters)
+        return bool(places) and all(self._marks.get(i) == _mark(self._watched.tensors[i]) for i in places)
+
+    def keep_raw(self, parameters: Sequence[Tensor]) -> None:
+        """Measure gradients that are about to be clipped."""
+        places = self._places(parameters)
+        if places:
+            self._raw.append(Raw(places, reduce([self.prepare(places)])[0][0], []))
+
+    def prepare(self, places: Sequence[int]) -> Prepared:
+        """Make the gradients at `places` (in order) ready for reducing."""
+        return prepare(self.tensors(places), bisect.bisect_left(places, self._large))
+
+    def mark_clipped(self) -> None:
+        """Note what clipping left, after :meth:`keep_raw`."""
+        if self._raw:
+            last = self._raw[-1]
+            last.marks = [_mark(self._watched.tensors[i]) for i in last.places]
+
+    def now(self) -> Now:
+        """Return the gradients to be measured, and those that were when they were clipped."""
+        tensors = self._watched.tensors
+        grads = [(i, g) for i, p in enumerate(tensors) if (g := p.grad) is not None]
+        present = [i for i, _ in grads]
+        raw = [r for r in self._raw if r.marks == [_mark(self._watched.tensors[i]) for i in r.places]]
+        self._raw = []
+        self._marks = {i: (id(g), g._version) for i, g in grads}
+        known: set[int] = set()
+        kept = []
+        for one in reversed(raw):  # of two clippings of one gradient, the later still holds
+            if known.isdisjoint(one.places):
+                kept.append(one)
+                known.update(one.places)
+        rest = [i for i in present if i not in known] if known else present
+        return Now(kept, rest, self.prepare(rest), sorted(known))
+
+    def _places(self, parameters: Sequence[Tensor]) -> list[int]:
+        index = self._watched.index
+        return sorted({index[id(p)] for p in parameters if p.grad is not None and id(p) in index})
+
+
+def _mark(parameter: Tensor) -> Mark:
+    grad = parameter.grad
+    return (id(grad), grad._version) if grad is not None else (0, 0)

@@ -1,0 +1,238 @@
+"""The probe: everything that watches one model and its optimizers, behind a few calls.
+
+    probe.attach()
+    found = probe.measure(scaler)   # once a step, between backward and optimizer.step
+    readings = probe.read([found])  # when its numbers are wanted: one device-to-host copy
+    probe.settle()                  # after the last step: what did its optimizer step change?
+    probe.detach()
+
+It reads and never writes: it draws no random number, leaves gradients and weights alone, and on an accelerator does
+not wait for the device before `read`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from . import clipping
+from .boundary import Boundary
+from .forwards import Forwards
+from .histograms import Histograms
+from .measurement import Measurement, Sum
+from .names import watch
+from .reading import Reader, Reading
+from .statistics import Statistics
+from .transfer import to_host
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to measure, and how often. The defaults are the recorder's."""
+
+    trace_every: int = 1
+    activation_every: int = 5
+    activation_filter: tuple[str, ...] | None = None
+    histogram_every: int = 50
+    histogram_bins: int = 16
+    device: str | None = None
+    """Where statistics are computed; None is where each tensor is."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Peek:
+    """A few numbers of a step, ahead of its reading."""
+
+    vectors: dict[str, Tensor]
+    grad_norm: float | None
+    """Global L2 norm of the gradient."""
+    shares: dict[str, float]
+    """Router or addressor to its largest share."""
+
+
+class Probe:
+    """Watches one model and its optimizers.
+
+    Parameters
+    ----------
+    model : Module
+        As the training calls it: wrapped in DDP, sharded, compiled or plain.
+    optimizers : sequence of Optimizer
+    options : Options
+    boundary : Boundary
+        Gets the faults of hooks and measuring.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizers: Sequence[torch.optim.Optimizer],
+        options: Options,
+        boundary: Boundary,
+    ) -> None:
+        self._model, self._optimizers, self._options = model, tuple(optimizers), options
+        self._boundary = boundary
+        self.forwards = Forwards(model, options.activation_filter, boundary)
+        self._histograms = Histograms(options.histogram_bins)
+        self._statistics: Statistics | None = None
+        self._reader: Reader | None = None
+        self._calls = 0
+        self._since_sample = options.activation_every
+        self._since_histogram = options.histogram_every
+        self._last: Measurement | None = None
+        self._clips_last = False
+        self._ended = time.perf_counter()
+
+    def attach(self) -> None:
+        """Put the hooks in place."""
+        self.forwards.attach()
+        clipping.listen(self)
+        self._boundary.call("activations", self._arm)
+        self._ended = time.perf_counter()
+
+    def detach(self) -> None:
+        """Take every hook away; may be called at any time, and twice."""
+        clipping.leave(self)
+        self.forwards.detach()
+        self._last = None
+
+    @property
+    def statistics(self) -> Statistics:
+        """Per-parameter statistics; parameters are listed at the first use, when lazy modules have theirs."""
+        if self._statistics is None:
+            watched = watch(self._model, self._optimizers)
+            self._statistics = Statistics(watched, self._optimizers, self._boundary, self._options.device)
+            self._reader = Reader(watched, self._model)
+        return self._statistics
+
+    def before_clip(self, parameters: list[Tensor]) -> None:
+        """Measure gradients before they are clipped, unless their step has been measured already."""
+        self._boundary.call("clipping", self._before_clip, parameters)
+
+    def after_clip(self, parameters: list[Tensor]) -> None:
+        """Note what clipping left."""
+        self._boundary.call("clipping", self._after_clip, parameters)
+
+    @torch.no_grad()
+    def _before_clip(self, parameters: list[Tensor]) -> None:
+        self._clips_last = self.statistics.gradients.clips_measured(parameters)
+        if not self._clips_last:
+            self.statistics.gradients.keep_raw(parameters)
+
+    @torch.no_grad()
+    def _after_clip(self, parameters: list[Tensor]) -> None:
+        del parameters
+        if not self._clips_last:
+            self.statistics.gradients.mark_clipped()
+        elif self._last is not None:
+            self.statistics.clip(self._last)
+
+    @torch.no_grad()
+    def measure(self, scaler: Any = None) -> Measurement:
+        """Measure the step whose backward is done; its optimizer step comes next.
+
+        What the optimizer did after the step before is added to that step's `Measurement`.
+        """
+        found = Measurement(layers=self._calls % self._options.trace_every == 0)
+        found.seconds = time.perf_counter() - self._ended
+        sampled = self.forwards.activations.armed
+        self._boundary.call("learning rate", self._note_rates, found)
+        self.statistics.measure(found, scaler, self._last, ratio=sampled)
+        if self._last is not None and "scale" in found.vectors:
+            self._last.vectors["next_scale"] = found.vectors["scale"]
+        self._boundary.call("routing", self._note_shares, found)
+        if sampled:
+            self._boundary.call("activations", self._note_activations, found)
+        if found.layers and self._since_histogram >= self._options.histogram_every:
+            self._boundary.call("histograms", self._note_histograms, found)
+        self._last = found
+        self._begin(found, sampled)
+        return found
+
+    @torch.no_grad()
+    def settle(self) -> None:
+        """Add to the last `Measurement` what its optimizer step has changed by now."""
+        if self._last is not None and "update" not in self._last.vectors:
+            self._boundary.call("statistics", self.statistics.settle, self._last)
+
+    def read(self, found: Sequence[Measurement]) -> list[Reading]:
+        """Return the numbers of measured steps: one device-to-host copy for all of them."""
+        statistics = self.statistics
+        if self._reader is None:
+            return []
+        readings, flat, bad = self._reader.read(found, to_host([one.vectors for one in found]))
+        if statistics.deferred:
+            statistics.learn(flat=flat, bad=bad)
+        return readings
+
+    def peek(self, found: Measurement, names: Sequence[str] = ()) -> Peek:
+        """Return what live detectors need of one step now, before it is read; one device-to-host copy."""
+        wanted = {name: found.vectors[name] for name in names if name in found.vectors}
+        wanted.update({f"shares {name}": found.vectors[f"shares {name}"] for name in found.shares})
+        if "sums" in found.vectors and found.has.get("grad"):
+            wanted["squares"] = found.vectors["sums"].view(len(Sum), -1)[Sum.GRAD_SQUARES]
+        vectors = to_host([wanted])[0]
+        norm = math.fsum(vectors["squares"].tolist()) ** 0.5 if "squares" in vectors else None
+        shares = {name: max(vectors[f"shares {name}"].tolist()) for name in found.shares}
+        totals = {name: sum(vectors[f"shares {name}"].tolist()) or 1.0 for name in found.shares}
+        return Peek(vectors, norm, {name: share / totals[name] for name, share in shares.items()})
+
+    @property
+    def addressors(self) -> frozenset[str]:
+        """Names of the blocks that are addressors and not routers."""
+        return self.forwards.routing.addressors
+
+    def _begin(self, found: Measurement, sampled: bool) -> None:
+        """Begin the next step."""
+        found.micro_batches = self.forwards.next()
+        self._calls += 1
+        self._since_sample = 1 if sampled else self._since_sample + 1
+        self._since_histogram = 1 if found.histogram_edges is not None else self._since_histogram + 1
+        self._boundary.call("activations", self._arm)
+        self._ended = time.perf_counter()
+
+    def _arm(self) -> None:
+        activations = self.forwards.activations
+        traced = self._calls % self._options.trace_every == 0
+        due = traced and self._since_sample >= self._options.activation_every
+        if due and not activations.armed:
+            activations.arm()
+        elif not due and activations.armed:
+            activations.disarm()
+
+    def _note_rates(self, found: Measurement) -> None:
+        for group in (g for o in self._optimizers for g in o.param_groups):
+            rate = group.get("lr")
+            if isinstance(rate, Tensor):
+                found.vectors[f"lr{len(found.learning_rates)}"] = rate.detach().clone()
+                rate = None
+            found.learning_rates.append(None if rate is None else float(rate))
+
+    def _note_shares(self, found: Measurement) -> None:
+        for name, counts in self.forwards.routing.collect().items():
+            found.shares[name] = counts.numel()
+            found.vectors[f"shares {name}"] = counts
+
+    def _note_activations(self, found: Measurement) -> None:
+        seen = self.forwards.activations.collect()
+        if seen is not None:
+            found.activations = seen
+            found.vectors.update(activations=seen.rows, medians=seen.medians, dead=seen.dead)
+        attended = self.forwards.attention.collect() if self.forwards.attention is not None else None
+        if attended is not None:
+            names, calls, rows = attended
+            found.attention = (names, calls)
+            found.vectors["attention"] = rows.view(-1)
+
+    def _note_histograms(self, found: Measurement) -> None:
+        watched, shards = self.statistics.watched, self.statistics.shards
+        if self._histograms.edges is None:
+            self._histograms.choose(watched.tensors, watched.numel, shards)
+        found.vectors["histograms"] = self._histograms.count(watched.tensors, shards)
+        found.histogram_edges = self._histograms.edges

@@ -1,0 +1,67 @@
+"""One measured step on its way from the device to plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from torch import Tensor
+
+from .activations import Sampled
+
+
+class Sum(IntEnum):
+    """Rows of a step's table of sums; each is added up over the ranks that share a parameter."""
+
+    GRAD_SQUARES = 0
+    GRAD_TOTAL = 1
+    BAD = 2
+    """NaN and infinite numbers in the gradient."""
+    CLIPPED_SQUARES = 3
+    WEIGHT_SQUARES = 4
+    WEIGHT_TOTAL = 5
+    UPDATE_SQUARES = 6
+    """Of the weight change that the optimizer made after the step *before* this one."""
+    M_SQUARES = 7
+    V_SQUARES = 8
+    RMS_SUM = 9
+    RMS_COUNT = 10
+
+
+class High(IntEnum):
+    """Rows of a step's table of extremes, each a maximum (minima with their sign turned)."""
+
+    GRAD = 0
+    GRAD_NEGATED = 1
+    WEIGHT = 2
+    WEIGHT_NEGATED = 3
+
+
+@dataclass(slots=True, eq=False)
+class Measurement:
+    """What one step showed. Vectors stay on the device until :func:`~.transfer.to_host` moves many at once."""
+
+    layers: bool
+    """Whether weights, updates and optimizer state were measured, and not only gradients."""
+    vectors: dict[str, Tensor] = field(default_factory=dict)
+    """``sums`` and ``highs`` tables (flat), and whatever else was sampled."""
+    has: dict[str, Sequence[int]] = field(default_factory=dict)
+    """``grad``, ``m``, ``v``, ``rms``: places of the parameters that have one."""
+    clipped: bool = False
+    """Whether clipping was seen."""
+    bad_counted: bool = False
+    activations: Sampled | None = None
+    attention: tuple[tuple[str, ...], tuple[int, ...]] | None = None
+    """Names, and forwards of each."""
+    histogram_edges: Tensor | None = None
+    shares: dict[str, int] = field(default_factory=dict)
+    """Router or addressor to the number of its experts or slots."""
+    learning_rates: list[float | None] = field(default_factory=list)
+    """One a parameter group; None where the optimizer keeps it as a tensor, which is in ``vectors``."""
+    scale: float | None = None
+    """Loss scale where it is a plain number; as a tensor it is in ``vectors``."""
+    micro_batches: int | None = None
+    """Training forwards since the step before; None where they cannot be seen."""
+    seconds: float = 0.0
+    """Since the step before was measured."""

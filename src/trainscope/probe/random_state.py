@@ -1,0 +1,67 @@
+"""The state of every random number generator a training step may draw from, taken and put back.
+
+Replaying a step bit for bit needs the state before its forward. Taking it is a few copies of a few kilobytes (no
+device synchronisation: a CUDA generator keeps seed and offset on the host). Generators that the script made itself
+(``torch.Generator``, ``numpy.random.Generator``) are its own business.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def take() -> dict[str, Any]:
+    """Return the state of torch (CPU, every CUDA device in use), Python's ``random`` and NumPy's global generator."""
+    state: dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        state["cuda"] = torch.cuda.get_rng_state_all()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and hasattr(numpy, "random"):
+        state["numpy"] = numpy.random.get_state()
+    return state
+
+
+def storable(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `state` as tensors, numbers and strings, which ``torch.load(weights_only=True)`` accepts."""
+    version, words, gauss = state["python"]
+    stored: dict[str, Any] = {
+        "format": 1,
+        "torch": state["torch"],
+        "python": {"version": version, "words": torch.tensor(words, dtype=torch.int64), "gauss": gauss},
+    }
+    if "cuda" in state:
+        stored["cuda"] = list(state["cuda"])
+    if "numpy" in state:
+        name, keys, position, has_gauss, cached = state["numpy"]
+        stored["numpy"] = {
+            "name": str(name),
+            "keys": torch.tensor([int(key) for key in keys], dtype=torch.int64),
+            "position": int(position),
+            "has_gauss": int(has_gauss),
+            "cached_gaussian": float(cached),
+        }
+    return stored
+
+
+def put_back(stored: Mapping[str, Any]) -> None:
+    """Set every generator to a state made by :func:`storable`."""
+    torch.set_rng_state(stored["torch"])
+    python = stored["python"]
+    random.setstate((int(python["version"]), tuple(int(w) for w in python["words"].tolist()), python["gauss"]))
+    cuda: list[Tensor] = stored.get("cuda", [])
+    if cuda and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(cuda[: torch.cuda.device_count()])
+    if "numpy" in stored:
+        import numpy
+
+        saved = stored["numpy"]
+        keys = numpy.array(saved["keys"].tolist(), dtype=numpy.uint32)
+        numpy.random.set_state(
+            (saved["name"], keys, saved["position"], saved["has_gauss"], saved["cached_gaussian"])
+        )

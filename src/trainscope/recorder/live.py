@@ -1,0 +1,87 @@
+"""The detectors that run while training goes on, and what they agree a step is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from trainscope.core.config import TrainScopeConfig
+from trainscope.online import AnomalyDetector, NonFinite, make_detector
+from trainscope.probe import Boundary
+
+
+@dataclass(frozen=True, slots=True)
+class Spike:
+    """A step that a detector calls an anomaly."""
+
+    score: float
+    """In the detector's own units; infinite for a loss or gradient that is not finite."""
+    detector: str
+    """Name of the detector, with the router or addressor it is about."""
+
+
+class Live:
+    """Non-finite values always, the chosen detector, and the user's own.
+
+    Parameters
+    ----------
+    config : TrainScopeConfig
+    plugins : sequence of AnomalyDetector
+    boundary : Boundary
+        Gets the faults of plug-ins.
+
+    Raises
+    ------
+    ConfigError
+        If the chosen detector does not exist or does not take the parameters.
+    """
+
+    def __init__(self, config: TrainScopeConfig, plugins: Sequence[AnomalyDetector], boundary: Boundary) -> None:
+        self._name, self._params = config.detector_name, config.detector_params
+        self._chosen = make_detector(self._name, self._params)
+        self._blocks: dict[str, AnomalyDetector] = {}
+        self._plugins = plugins
+        self._boundary = boundary
+        self._loss, self._grads = NonFinite(), NonFinite()
+
+    def judge_loss(self, loss: float) -> Spike | None:
+        """Show the raw loss of one step to every detector that watches it."""
+        votes = [("non_finite loss", self._loss.update(loss))]
+        if self._chosen.signal == "loss" and math.isfinite(loss):
+            votes.append((self._name, self._boundary.call("detector", self._chosen.update, loss)))
+        for plugin in self._plugins:
+            if plugin.signal == "loss":
+                name = type(plugin).__name__
+                votes.append((name, self._boundary.call(f"detector {name}", plugin.update, loss)))
+        return _first(votes)
+
+    def judge_rest(
+        self, grad_norm: float | None, shares: Mapping[str, float], addressors: frozenset[str]
+    ) -> Spike | None:
+        """Show the other numbers of one step to the detectors that watch them.
+
+        Parameters
+        ----------
+        grad_norm : float or None
+            Global norm; None where it is unknown, or where a loss scale makes an overflow part of the plan.
+        shares : mapping of str to float
+            Router or addressor to its largest share.
+        addressors : frozenset of str
+            Which of these are addressors.
+        """
+        votes = [] if grad_norm is None else [("non_finite gradient", self._grads.update(grad_norm))]
+        if self._chosen.signal != "loss":
+            for block, share in shares.items():
+                if (block in addressors) == (self._chosen.signal == "addressor_share"):
+                    votes.append((f"{self._name} {block}", self._block(block).update(share)))
+        return _first(votes)
+
+    def _block(self, block: str) -> AnomalyDetector:
+        if block not in self._blocks:
+            self._blocks[block] = make_detector(self._name, self._params)
+        return self._blocks[block]
+
+
+def _first(votes: Sequence[tuple[str, float | None]]) -> Spike | None:
+    return next((Spike(float(score), name) for name, score in votes if score is not None), None)

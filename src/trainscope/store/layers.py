@@ -1,0 +1,176 @@
+"""One file a layer: what has left the journal, thinned out with age."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from trainscope.store import layout, retention, schema, stream
+from trainscope.store.block import FloatArray
+from trainscope.store.chunks import Chunk, by_layer, chunks
+
+CHUNK_BYTES = 64 << 20
+"""How much of the journal is turned from step-major to layer-major at once."""
+
+
+@dataclass(slots=True)
+class _Held:
+    rows: int = 0
+    last_step: int = -1
+
+
+class LayerStore:
+    """The folder ``layers/``. Files are opened for one append and closed again."""
+
+    def __init__(self, run: Path, *, window: int, factor: int) -> None:
+        self._run, self._folder = run, run / layout.LAYERS
+        self._window, self._factor = window, factor
+        self.files = layout.LayerFiles()
+        self._held: dict[str, _Held] = {}
+        self._extra: tuple[str, ...] = ()
+        self.edges: dict[str, FloatArray] = {}
+        """Histogram edges of an earlier session, by layer."""
+
+    def adopt(self, known: list[tuple[str, str]]) -> None:
+        """Take over the files of an earlier session: cut torn tails, count rows.
+
+        Parameters
+        ----------
+        known : list of (name, file)
+            In model order, from the manifest; files it misses are found by their metadata.
+        """
+        named = dict(known)
+        on_disk = {p.name: name_of(p) for p in sorted(self._folder.glob("*" + layout.SUFFIX))}
+        for file, name in on_disk.items():
+            if name is not None and name not in named:
+                named[name] = file
+        for name, file in named.items():
+            self.files.adopt(name, file)
+            path = self._folder / file
+            stream.repair(path)
+            table = stream.read(path) if path.exists() else None
+            if table is not None:
+                last = int(table.column("step")[-1].as_py()) if len(table) else -1
+                self._held[name] = _Held(len(table), last)
+                self._extra = self._extra or schema.extra(table.schema)
+                if "hist_edges" in table.schema.names:
+                    known_edges = table.column("hist_edges").drop_null()
+                    if len(known_edges):
+                        self.edges[name] = np.array(known_edges[-1].as_py())
+
+    def fold(self, segment: Path, *, newest: int) -> None:
+        """Move a segment's steps into the layer files, thinned where they are older than the window.
+
+        Safe to repeat: a layer that has a step already does not get it again.
+
+        Raises
+        ------
+        StoreError
+            If a file cannot be written. The segment is then still there.
+        """
+        for group in _grouped(chunks(segment)):
+            steps = np.concatenate([c.steps for c in group])
+            richness = np.concatenate([c.richness() for c in group])
+            mask = retention.keep(steps, richness, window=self._window, factor=self._factor, newest=newest)
+            parts = np.split(mask, np.cumsum([len(c.steps) for c in group])[:-1])
+            kept = [c.only(part) for c, part in zip(group, parts, strict=True) if part.any()]
+            if kept:
+                self._widen(schema.extra(kept[0].batch.schema))
+                for name, rows in by_layer(kept, schema.layer_schema("", self._extra)):
+                    self._append(name, rows)
+        stream.remove(segment)
+
+    def _append(self, name: str, rows: pa.Table) -> None:
+        held = self._held.setdefault(name, _Held())
+        if int(rows.column("step")[0].as_py()) <= held.last_step:
+            rows = rows.filter(pa.array(rows.column("step").to_numpy() > held.last_step))
+            if not len(rows):
+                return
+        path = self._folder / self.files.file(name)
+        head = None if held.rows else schema.layer_schema(name, self._extra)
+        stream.append_bytes(path, stream.messages(head, rows.to_batches()))
+        held.rows += len(rows)
+        held.last_step = int(rows.column("step")[-1].as_py())
+        if held.rows > 2 * retention.MAX_OLD_STEPS + self._window:
+            self._thin(name, path, held)
+
+    def _thin(self, name: str, path: Path, held: _Held) -> None:
+        table = stream.read(path)
+        if table is None:
+            return
+        step = table.column("step").to_numpy()
+        richness = np.zeros(len(table), dtype=np.int64)
+        for column in table.columns[1:]:
+            richness += column.is_valid().to_numpy()
+        mask = retention.keep(step, richness, window=self._window, factor=self._factor, newest=held.last_step)
+        self._rewrite(name, path, table.filter(pa.array(mask)))
+
+    def drop_from(self, step: int) -> None:
+        """Drop every row at or after `step`.
+
+        Raises
+        ------
+        StoreError
+            If a file cannot be written.
+        """
+        for name, held in self._held.items():
+            if held.last_step >= step:
+                path = self._folder / self.files.file(name)
+                table = stream.read(path)
+                if table is not None:
+                    kept = table.filter(pa.array(table.column("step").to_numpy() < step))
+                    self._rewrite(name, path, kept)
+
+    def _rewrite(self, name: str, path: Path, table: pa.Table) -> None:
+        table = schema.conform(table, schema.layer_schema(name, self._extra)).combine_chunks()
+        stream.write_whole(path, table.schema, table.to_batches())
+        last = int(table.column("step")[-1].as_py()) if len(table) else -1
+        self._held[name] = _Held(len(table), last)
+
+    def _widen(self, extra: tuple[str, ...]) -> None:
+        """Give every file the columns that plug-ins or newer recorders add."""
+        new = tuple(name for name in extra if name not in self._extra)
+        if not new:
+            return
+        self._extra = (*self._extra, *new)
+        for name in self._held:
+            path = self._folder / self.files.file(name)
+            table = stream.read(path)
+            if table is not None:
+                self._rewrite(name, path, table)
+
+    def rows(self, name: str, first: int, last: int) -> pa.Table | None:
+        """Return a layer's rows of the steps `first` to `last` that have left the journal, None if none."""
+        held = self._held.get(name)
+        if held is None or held.last_step < first:
+            return None
+        table = stream.read(self._folder / self.files.file(name))
+        if table is None:
+            return None
+        step = table.column("step").to_numpy()
+        return table.filter(pa.array((step >= first) & (step <= last)))
+
+
+def name_of(path: Path) -> str | None:
+    """Return the full name of the layer a file is about, None where its schema does not say."""
+    found = stream.schema_of(path)
+    raw = None if found is None or found.metadata is None else found.metadata.get(schema.LAYER_KEY)
+    return None if raw is None else raw.decode("utf-8", "replace")
+
+
+def _grouped(found: Iterator[Chunk]) -> Iterator[list[Chunk]]:
+    """Bundle chunks up to ``CHUNK_BYTES``, so that folding takes bounded memory."""
+    group: list[Chunk] = []
+    size = 0
+    for chunk in found:
+        if group and (size + chunk.batch.nbytes > CHUNK_BYTES or chunk.names != group[0].names):
+            yield group
+            group, size = [], 0
+        group.append(chunk)
+        size += chunk.batch.nbytes
+    if group:
+        yield group

@@ -1,0 +1,210 @@
+import csv
+import inspect
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trainscope.core.errors import ConfigError
+from trainscope.online import ONLINE, AnomalyDetector, NonFinite, make_detector
+from trainscope.online.changepoint import ChangePoint
+
+ORGANIC = Path(__file__).parents[3] / "shared" / "corpus" / "organic"
+
+
+def decay(n):
+    return 1.7 + 6 * (np.arange(n) + 20.0) ** -0.35
+
+
+def noise(rng, kind, n):
+    if kind == "gauss":
+        return rng.normal(size=n)
+    if kind == "t3":
+        return rng.standard_t(3, size=n) / math.sqrt(3)
+    phi = float(kind.removeprefix("ar"))
+    shocks, x = rng.normal(size=n) * math.sqrt(1 - phi * phi), np.zeros(n)
+    for i in range(1, n):
+        x[i] = phi * x[i - 1] + shocks[i]
+    return x
+
+
+def alarms(detector, values):
+    return [i for i, v in enumerate(values) if detector.update(float(v)) is not None]
+
+
+@pytest.mark.parametrize(("kind", "most"), [("gauss", 0), ("ar0.3", 0), ("ar0.6", 0), ("t3", 30)])
+def test_changepoint_is_quiet_on_healthy_decay(kind, most):
+    # Over 100,000 steps: none with Gaussian noise, 90 with Student t of 3 degrees of freedom.
+    total = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        total += len(alarms(ChangePoint(), decay(2000) + 0.05 * noise(rng, kind, 2000)))
+    assert total <= most
+
+
+def test_changepoint_finds_a_shift_of_two_sigma_within_twenty_steps():
+    delays = []
+    for seed in range(40):
+        x = 2 + 0.05 * np.random.default_rng(seed).normal(size=500)
+        x[400:] += 0.1
+        found = alarms(ChangePoint(), x)
+        assert found
+        assert found[0] >= 400
+        delays.append(found[0] - 400)
+    assert np.median(delays) <= 10
+    assert np.quantile(delays, 0.9) <= 20
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_changepoint_finds_one_bad_step_at_that_step_whatever_the_unit(scale):
+    x = 2 + 0.05 * np.random.default_rng(0).normal(size=500)
+    x[300] += 0.6
+    assert alarms(ChangePoint(), scale * x) == [300]
+
+
+def test_changepoint_flags_a_lasting_shift_once():
+    rng = np.random.default_rng(0)
+    x = np.concatenate((2 + 0.05 * rng.normal(size=300), 3.5 + 0.05 * rng.normal(size=400)))
+    assert alarms(ChangePoint(), x) == [300]
+
+
+def test_changepoint_sees_a_second_spike_after_the_first():
+    x = 2 + 0.05 * np.random.default_rng(0).normal(size=500)
+    x[[300, 350]] += 2
+    assert alarms(ChangePoint(), x) == [300, 350]
+
+
+@pytest.mark.parametrize("drop", [1e-3, 0.01, 0.5])
+def test_changepoint_never_flags_a_falling_loss(drop):
+    rng = np.random.default_rng(0)
+    x = 500 - drop * np.arange(800) + 0.05 * rng.normal(size=800)
+    x[400:] -= 1.0
+    assert alarms(ChangePoint(), x) == []
+
+
+def test_changepoint_knows_no_noise_in_a_constant_loss_and_still_sees_a_leap():
+    x = np.concatenate((np.ones(300), np.full(300, 1 + 1e-7), np.full(50, 1.5)))
+    assert alarms(ChangePoint(), x) == [600]
+    assert alarms(ChangePoint(), np.zeros(300)) == []
+
+
+def test_changepoint_sees_an_explosion_during_warm_up():
+    x = 5 + 0.1 * np.random.default_rng(0).normal(size=100)
+    x[20] = 500
+    assert alarms(ChangePoint(), x) == [20]
+
+
+def test_changepoint_finds_exponential_growth_before_it_has_tripled_the_loss():
+    x = 2 + 0.05 * np.random.default_rng(1).normal(size=400)
+    x[300:] += 0.05 * np.exp(np.arange(100) / 10)
+    found = alarms(ChangePoint(), x)
+    assert 300 <= found[0] <= 330
+    assert x[found[0]] < 6
+
+
+@pytest.mark.skipif(not ORGANIC.is_dir(), reason="needs ../shared/corpus/organic")
+def test_changepoint_is_quiet_on_real_healthy_runs_and_finds_the_bad_batches():
+    controls = ("ctl", "clip_off", "wd0", "beta2_999", "nope", "eps1e-", "warm_1e-2")
+    found, seen = {}, 0
+    for path in sorted(ORGANIC.glob("*.csv")):
+        with path.open() as file:
+            loss = [float(row["loss"] or "nan") for row in csv.DictReader(file)]
+        found[path.stem] = alarms(ChangePoint(), loss)
+        if path.stem.startswith(controls):
+            seen += 1
+            assert found[path.stem] == [], path.stem
+    assert seen >= 20
+    for name in ("bad_rand-0", "bad_rand-1", "bad_rep-0", "bad_rep-1"):
+        assert found[name] == [180], name
+
+
+@pytest.mark.parametrize("name", ONLINE)
+def test_non_finite_values_raise_nothing_and_leave_no_mark(name):
+    detector = make_detector(name, {})
+    x = 0.3 + 0.01 * np.random.default_rng(0).normal(size=300)
+    x[[10, 100, 200]] = [math.nan, math.inf, -math.inf]
+    assert alarms(detector, x) == []
+
+
+@pytest.mark.parametrize("name", ["changepoint", "z_score", "percentile"])
+def test_every_loss_detector_finds_a_lasting_leap_and_says_so_once(name):
+    x = 2 + 0.05 * np.random.default_rng(0).normal(size=330)
+    x[300:] += 1.0
+    found = alarms(make_detector(name, {}), x)
+    assert 300 <= found[0] <= 303
+    assert len([i for i in found if i >= 300]) <= 2
+
+
+@pytest.mark.parametrize("name", ["changepoint", "z_score", "percentile"])
+def test_every_loss_detector_ignores_a_sudden_fall(name):
+    x = 2 + 0.05 * np.random.default_rng(1).normal(size=400)
+    x[300:] -= 1.0
+    assert [i for i in alarms(make_detector(name, {}), x) if i >= 300] == []
+
+
+def test_non_finite_fires_once_for_each_stretch():
+    values = [1.0] * 5 + [math.nan] * 30 + [1.0] * 25 + [math.inf] + [1.0, math.nan]
+    assert alarms(NonFinite(), values) == [5, 60]
+
+
+@pytest.mark.parametrize(
+    ("name", "threshold"), [("expert_utilization_drift", 0.85), ("addressor_concentration_drift", 0.6)]
+)
+def test_concentration_must_last_three_steps_and_is_flagged_once(name, threshold):
+    detector = make_detector(name, {})
+    assert alarms(detector, [threshold] * 30) == []  # warm-up
+    shares = [0.3, threshold, threshold, 0.3, threshold, threshold, threshold, threshold, 0.2]
+    assert alarms(detector, shares) == [6]
+    assert alarms(detector, [threshold] * 5) == [2]
+
+
+@pytest.mark.parametrize("name", ONLINE)
+def test_every_detector_keeps_the_frozen_surface(name):
+    detector = make_detector(name, {})
+    assert isinstance(detector, AnomalyDetector)
+    assert isinstance(detector.warmup, int)
+    assert list(inspect.signature(detector.update).parameters) == ["value"]
+
+
+def test_a_plug_in_needs_only_warmup_and_update():
+    class Above(AnomalyDetector):
+        warmup = 2
+
+        def update(self, value):
+            return value if value > 3 else None
+
+    assert alarms(Above(), [1, 4, 2]) == [1]
+    with pytest.raises(TypeError):
+        AnomalyDetector()
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "said"),
+    [
+        ("changepont", {}, "did you mean 'changepoint'"),
+        ("z_score", {"treshold": 3.0}, "did you mean 'threshold'"),
+        ("z_score", {"window": 2.5}, "expected int"),
+        ("z_score", {"robust": 1}, "expected bool"),
+        ("z_score", {"threshold": "high"}, "expected float"),
+        ("z_score", {"threshold": -1.0}, "must not be negative"),
+    ],
+)
+def test_a_wrong_detector_or_parameter_is_named(name, params, said):
+    with pytest.raises(ConfigError, match=said) as error:
+        make_detector(name, params)
+    assert str(error.value).startswith("detector")
+
+
+def test_an_update_takes_microseconds_however_long_the_run():
+    detector, rng = ChangePoint(), np.random.default_rng(0)
+    values = (2 + 0.05 * rng.normal(size=30_000)).tolist()
+    spent = []
+    for part in (values[:10_000], values[20_000:]):
+        start = time.process_time()
+        for value in part:
+            detector.update(value)
+        spent.append((time.process_time() - start) / len(part))
+    assert max(spent) < 100e-6  # 6 to 9 us on a quiet core
+    assert spent[1] < 3 * spent[0]

@@ -1,0 +1,179 @@
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+
+class Net(nn.Module):
+    def __init__(self, *, again=None):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.act, self.last = nn.Linear(6, 300), nn.ReLU(), nn.Linear(300, 2)
+        self.again = again
+
+    def hidden(self, x):
+        return self.act(self.first(x))
+
+    def forward(self, x):
+        h = self.hidden(x) if self.again is None else checkpoint(self.hidden, x, use_reentrant=self.again)
+        return self.last(h)
+
+
+def truth(values):
+    v = values.detach().double().reshape(-1)
+    centred = v - v.mean()
+    return {
+        "act_mean": v.mean().item(),
+        "act_std": v.std().item(),
+        "act_min": v.min().item(),
+        "act_max": v.max().item(),
+        "act_max_abs": v.abs().max().item(),
+        "act_kurtosis": ((centred**4).mean() / (centred**2).mean() ** 2 - 3).item(),
+    }
+
+
+def close(got, want):
+    for key, value in want.items():
+        assert got[key] == pytest.approx(value, rel=2e-4, abs=2e-5), key
+
+
+def batches(count=3, rows=200):
+    torch.manual_seed(1)
+    return [torch.randn(rows, 6) * (1 + i) + i for i in range(count)]
+
+
+def test_statistics_are_those_of_the_output(attach, stats):
+    net = Net()
+    probe = attach(net)
+    (x,) = batches(1)
+    net(x).sum().backward()
+    (reading,) = probe.read([probe.measure()])
+    close(stats(reading, "first.weight"), truth(net.first(x)))
+    close(stats(reading, "act"), truth(net.hidden(x)))
+    assert stats(reading, "act")["act_median"] == pytest.approx(net.hidden(x).median().item(), abs=0.1)
+    assert stats(reading, "first.bias")["act_mean"] is None
+
+
+def test_gradient_accumulation_counts_every_micro_batch(attach, stats):
+    net = Net()
+    probe = attach(net)
+    for _ in range(2):  # what the first sampled step taught must not matter
+        for x in batches():
+            net(x).sum().backward()
+        (reading,) = probe.read([probe.measure()])
+        close(stats(reading, "act"), truth(torch.cat([net.hidden(x) for x in batches()])))
+        assert reading.scalars["micro_batches"] == 3
+        net.zero_grad()
+
+
+def test_evaluation_forwards_do_not_count(attach, stats):
+    net = Net()
+    probe = attach(net)
+    (x,) = batches(1)
+    net(x).sum().backward()
+    net.eval()
+    with torch.no_grad():
+        net(1e6 + x)
+    net.train()
+    with torch.no_grad():
+        net(1e6 + x)
+    with torch.inference_mode():
+        net(1e6 + x)
+    (reading,) = probe.read([probe.measure()])
+    assert stats(reading, "act")["act_max"] < 1e3
+    assert reading.scalars["micro_batches"] == 1
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_activation_checkpointing_counts_once(attach, stats, reentrant):
+    net = Net(again=reentrant)
+    probe = attach(net)
+    (x,) = batches(1)
+    x.requires_grad_()
+    net(x).sum().backward()
+    (reading,) = probe.read([probe.measure()])
+    close(stats(reading, "act"), truth(net.hidden(x)))
+
+
+def test_hooks_are_there_only_during_sampled_steps(attach):
+    net = Net()
+    probe = attach(net, activation_every=3)
+    hooked = []
+    for _ in range(7):
+        hooked.append(len(net.first._forward_hooks))
+        net(batches(1)[0]).sum().backward()
+        probe.measure()
+    assert hooked == [1, 0, 0, 1, 0, 0, 1]
+
+
+def test_the_filter_chooses_modules_by_name(attach, stats):
+    net = Net()
+    probe = attach(net, activation_filter=("las",))
+    net(batches(1)[0]).sum().backward()
+    (reading,) = probe.read([probe.measure()])
+    assert stats(reading, "last.weight")["act_mean"] is not None
+    assert stats(reading, "first.weight")["act_mean"] is None
+    assert "act" not in reading.names
+
+
+def test_units_that_never_answer_are_dead(attach, stats):
+    net = Net()
+    with torch.no_grad():
+        net.first.weight[:75] = 0
+        net.first.bias[:75] = -1
+    probe = attach(net)
+    for x in batches(2):
+        net(x).sum().backward()
+    (reading,) = probe.read([probe.measure()])
+    alive = torch.cat([net.hidden(x) for x in batches(2)]).amax(0) > 0
+    assert stats(reading, "act")["act_dead_fraction"] == pytest.approx(1 - alive.float().mean().item())
+    assert stats(reading, "act")["act_dead_fraction"] >= 0.25
+    assert stats(reading, "first.weight")["act_dead_fraction"] is None
+
+
+def test_outliers_are_not_lost_in_a_sample(attach, stats):
+    """One number in a thousand is an outlier, at a period that a strided sample would always or never meet."""
+    net = nn.Sequential(nn.Identity(), nn.Linear(1000, 1000, bias=False))
+    with torch.no_grad():
+        net[1].weight.copy_(torch.eye(1000))
+    x = torch.randn(100, 1000)
+    x[:, 7] *= 30
+    probe = attach(net)
+    net(x).sum().backward()
+    (reading,) = probe.read([probe.measure()])
+    close(stats(reading, "1.weight"), truth(x))
+
+
+def test_activations_far_from_zero_keep_their_kurtosis(attach, stats):
+    net = nn.Sequential(nn.Linear(50, 400))
+    nn.init.constant_(net[0].bias, 500.0)
+    probe = attach(net)
+    torch.manual_seed(0)
+    x = torch.randn(300, 50)
+    net(x).sum().backward()
+    (reading,) = probe.read([probe.measure()])
+    got, want = stats(reading, "0.weight"), truth(net(x))
+    assert got["act_kurtosis"] == pytest.approx(want["act_kurtosis"], abs=1e-3)
+
+
+def test_nan_in_an_activation_shows(attach, stats):
+    net = Net()
+    probe = attach(net)
+    x = batches(1)[0]
+    x[3, 2] = math.nan
+    net(x).sum().backward()
+    (reading,) = probe.read([probe.measure()])
+    assert math.isnan(stats(reading, "first.weight")["act_mean"])
+
+
+def test_a_batch_kept_for_the_median_does_not_keep_the_activation_alive(attach):
+    net = Net()
+    probe = attach(net)
+    net(batches(1, rows=5000)[0]).sum().backward()
+    kept = sum(s.untyped_storage().nbytes() for seen in probe.forwards.activations._seen.values() for s in seen.samples)
+    assert kept < 64_000
