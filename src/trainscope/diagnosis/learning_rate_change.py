@@ -49,9 +49,7 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
         deviation = _deviation(both)
         worst = int(np.argmax(deviation))
         changed = bool(deviation[worst] > params.deviation)
-        lines.append(
-            Comparison(name, "changed" if changed else "same", int(both.step[worst]), float(both.run[worst]))
-        )
+        lines.append(Comparison(name, "changed" if changed else "same", int(both.step[worst]), float(both.run[worst])))
         if changed:
             found.append(_finding(name, both, deviation, worst, params))
     if not lines:

@@ -88,7 +88,12 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
     findings = tuple(f for f in found if f is not None)
     verdict = _verdict(difference, limit)
     line = Comparison(
-        LOSS, verdict, int(tail.step[-1]), level + difference.value, (level - limit, level + limit), _p_value(difference)
+        LOSS,
+        verdict,
+        int(tail.step[-1]),
+        level + difference.value,
+        (level - limit, level + limit),
+        _p_value(difference),
     )
     return Compared(findings[:1], (line, *_power(finite, fall, params)))
 

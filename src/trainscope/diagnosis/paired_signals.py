@@ -72,9 +72,7 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
         limit = params.ratio if pair.pairing.exact else params.unpaired
         outside = not 1 / limit <= ratio <= limit
         lines.append(
-            Comparison(
-                name, "changed" if outside else "within margin", int(late.step[-1]), ratio, (1 / limit, limit)
-            )
+            Comparison(name, "changed" if outside else "within margin", int(late.step[-1]), ratio, (1 / limit, limit))
         )
         if outside:
             findings.append(_finding(name, late, ratio, limit))
