@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -121,8 +122,14 @@ def by_id(name: str) -> Detector[Any]:
     raise ConfigError(f"no detector is called {name!r}{did_you_mean(name, [d.id for d in DETECTORS])}")
 
 
-def configure(settings: Settings) -> tuple[Configured, ...]:
+def configure(settings: Settings, *, others: Collection[str] = ()) -> tuple[Configured, ...]:
     """Return the detectors to run, with their parameters.
+
+    Parameters
+    ----------
+    settings : Settings
+    others : collection of str
+        Ids that the settings may name too: those of comparisons with a baseline.
 
     Raises
     ------
@@ -130,7 +137,8 @@ def configure(settings: Settings) -> tuple[Configured, ...]:
         If a detector id or a parameter is unknown, or a value has the wrong type.
     """
     for name in (*settings.select, *settings.ignore, *settings.detectors):
-        by_id(name)
+        if name not in others:
+            by_id(name)
     chosen = []
     for detector in DETECTORS:
         options = dict(settings.detectors.get(detector.id, {}))
@@ -141,7 +149,7 @@ def configure(settings: Settings) -> tuple[Configured, ...]:
             raise ConfigError(f"detectors.{detector.id}.enabled: expected true or false, got {enabled!r}")
         raw = options.pop("severity", None)
         severity = None if raw is None else parse_severity(raw, f"detectors.{detector.id}.severity")
-        params = _with_options(detector, options)
+        params = with_options(detector.id, detector.params, detector.parameters(), options)
         if enabled and _wanted(detector, params, settings):
             chosen.append(Configured(detector, params, severity))
     return tuple(chosen)
@@ -154,10 +162,16 @@ def _wanted(detector: Detector[Any], params: object, settings: Settings) -> bool
     return detector.id not in settings.ignore and (not settings.select or detector.id in settings.select)
 
 
-def _with_options(detector: Detector[Any], options: dict[str, Any]) -> Any:  # noqa: ANN401 - a Params of its own type
-    defaults = detector.parameters()
+def with_options(id: str, params: Any, defaults: Mapping[str, Any], options: dict[str, Any]) -> Any:  # noqa: ANN401 - a Params of its own type
+    """Return `params` with the user's options put over the defaults.
+
+    Raises
+    ------
+    ConfigError
+        If a parameter is unknown or a value has the wrong type.
+    """
     for key, value in options.items():
-        where = f"detectors.{detector.id}.{key}"
+        where = f"detectors.{id}.{key}"
         if key not in defaults:
             raise ConfigError(f"{where}: no such parameter{did_you_mean(key, [*defaults, 'enabled', 'severity'])}")
         default = defaults[key]
@@ -167,7 +181,7 @@ def _with_options(detector: Detector[Any], options: dict[str, Any]) -> Any:  # n
         )
         if wrong:
             raise ConfigError(f"{where}: expected {type(default).__name__}, got {value!r}")
-    return replace(detector.params, **options)
+    return replace(params, **options)
 
 
 def judge(run: Run, chosen: tuple[Configured, ...]) -> Judgement:

@@ -61,7 +61,7 @@ def _unshuffled(pair: Pair) -> Finding | None:
         detector="data_change",
         severity=Severity.WARNING,
         title="Batches no longer change",
-        message=f"The same batches come again every {period} steps; in the baseline no batch comes twice in this order.",
+        message=f"The same batches come again every {period} steps; in the baseline they do not.",
         metric=BATCH,
         start_step=int(mine.step[period]),
         end_step=int(mine.step[-1]),

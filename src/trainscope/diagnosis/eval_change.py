@@ -32,6 +32,10 @@ from trainscope.diagnosis.base import Compared, Comparer, Comparison, Pair, alig
 from trainscope.diagnosis.seed_band import half_width
 
 
+EVAL, SEEN = "eval/loss", "smoke/eval_cross_entropy"
+"""What a log calls it, and what a smoke run sees of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Params:
     """How different is different."""
@@ -47,6 +51,8 @@ class Params:
 def compare(pair: Pair, params: Params) -> Compared | Skipped:
     """Compare every evaluation that the baseline has."""
     names = [n for n, s in pair.base.series.items() if len(s) and _is_evaluation(n)]
+    if EVAL not in names and pair.base.get(SEEN) is not None:
+        names.append(SEEN)
     if not names:
         return Skipped("the baseline has no evaluation")
     findings: list[Finding] = []
@@ -54,7 +60,7 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
     for name in names:
         mine = pair.run.get(name)
         if mine is None:
-            if kind(name) is Kind.EVAL_LOSS:
+            if _is_loss(name):
                 findings.append(_missing(name))
             lines.append(Comparison(name, "missing"))
             continue
@@ -62,6 +68,10 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
         lines.append(line)
         findings += [found] if found else []
     return Compared(tuple(findings), tuple(lines))
+
+
+def _is_loss(name: str) -> bool:
+    return name == SEEN or kind(name) is Kind.EVAL_LOSS
 
 
 def _is_evaluation(name: str) -> bool:
@@ -82,7 +92,7 @@ def _one(pair: Pair, name: str, mine: Series, theirs: Series, params: Params) ->
     line = Comparison(name, "within margin" if same else "changed", step, value, (base - limit, base + limit))
     if same:
         return None, line
-    worse = not np.isfinite(value) or (value > base) == (kind(name) is Kind.EVAL_LOSS)
+    worse = not np.isfinite(value) or (value > base) == _is_loss(name)
     found = Finding(
         detector="eval_change",
         severity=Severity.ERROR if worse else Severity.WARNING,
@@ -115,4 +125,4 @@ def _missing(name: str) -> Finding:
     )
 
 
-COMPARER = Comparer("eval_change", "Evaluation differs from the baseline", ("eval/loss",), Params(), compare)
+COMPARER = Comparer("eval_change", "Evaluation differs from the baseline", (EVAL, SEEN), Params(), compare)

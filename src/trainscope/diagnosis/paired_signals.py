@@ -39,6 +39,8 @@ SIGNALS = (
     "optimizer/update_norm",
     "model/weight_norm",
     "attention/logit_max",
+    "smoke/router_gradient",
+    "smoke/buffer_update",
     "amp/grad_scale",
 )
 """Sizes that the recorder and most logs have; parts of the loss come beside them."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from trainscope.core.errors import NoDataError, NoReaderError, TrainscopeError
-from trainscope.readers import hf_trainer, tensorboard
+from trainscope.readers import bundle, hf_trainer, tensorboard
 from trainscope.readers.registry import reader_for
 from trainscope.readers.source import STDIN, Source
 
@@ -104,6 +104,9 @@ def _in_folder(folder: Path, *, within_run: bool = False) -> Iterator[str]:
     if hf_trainer.state_in(folder) is not None:
         yield str(folder)
         return
+    if (folder / "global.arrow").is_file():  # a recorded run stands for itself
+        yield str(folder)
+        return
     try:
         entries = sorted(folder.iterdir())
     except OSError:
@@ -122,6 +125,8 @@ def _in_folder(folder: Path, *, within_run: bool = False) -> Iterator[str]:
 
 def _is_log(file: Path) -> bool:
     name = file.name.lower()
+    if name.endswith(".arrow"):
+        return bundle.sniff(Source(str(file)).head)
     for suffix in _PACKED:
         name = name.removesuffix(suffix)
     if name.endswith(_LOGS):

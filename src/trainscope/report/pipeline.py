@@ -11,6 +11,7 @@ from trainscope.core.metrics import LOSS_KINDS, Kind, kind
 from trainscope.core.run import Run
 from trainscope.core.settings import Settings
 from trainscope.detectors import Configured, configure, judge
+from trainscope.diagnosis.compare import IDS as COMPARERS
 from trainscope.report.build import Judged, build_document, portable
 from trainscope.report.document import Document, ErrorEntry
 from trainscope.report.text import printable, shorten
@@ -70,7 +71,7 @@ def analyze(
     """
     from trainscope.readers import find_logs, read_runs
 
-    chosen = configure(settings)
+    chosen = configure(settings, others=COMPARERS)
     logs = find_logs(paths)
     judged: list[Judged] = []
     failures: list[ReadError | NoDataError] = []
@@ -110,7 +111,7 @@ def analyze_runs(runs: Sequence[Run], settings: Settings) -> Analysis:
     ConfigError
         If a detector or parameter in `settings` is unknown.
     """
-    chosen = configure(settings)
+    chosen = configure(settings, others=COMPARERS)
     blind = [ReadError(run.source, _not_judgeable(run)) for run in runs if not is_judgeable(run)]
     errors = [_error_entry(why.path, why, "not_judgeable") for why in blind]
     analysis = analysis_of([_judged(run, chosen) for run in runs], settings, errors)

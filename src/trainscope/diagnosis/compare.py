@@ -1,0 +1,110 @@
+"""A run against its baseline: the registry of comparers, and the function that runs them.
+
+``COMPARERS`` is the whole registry, in report order. Adding a comparer: one module, one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from trainscope.core.finding import Finding, Severity
+from trainscope.core.run import Run
+from trainscope.core.settings import Settings, parse_severity
+from trainscope.detectors import Judgement, with_options
+from trainscope.detectors.base import Skipped
+from trainscope.diagnosis import (
+    cost_change,
+    data_change,
+    eval_change,
+    first_difference,
+    first_step,
+    learning_rate_change,
+    paired_loss,
+    paired_signals,
+    parameter_change,
+    provenance,
+)
+from trainscope.diagnosis.base import Comparer, Comparison
+from trainscope.diagnosis.pairing import pair_with
+
+COMPARERS: tuple[Comparer[Any], ...] = (
+    paired_loss.COMPARER,
+    eval_change.COMPARER,
+    parameter_change.COMPARER,
+    first_step.COMPARER,
+    paired_signals.COMPARER,
+    learning_rate_change.COMPARER,
+    data_change.COMPARER,
+    cost_change.COMPARER,
+    provenance.COMPARER,
+    first_difference.COMPARER,
+)
+IDS: tuple[str, ...] = tuple(comparer.id for comparer in COMPARERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparisons:
+    """What the comparers say of one run, and what its baseline's findings are called."""
+
+    findings: tuple[Finding, ...]
+    skipped: tuple[Skipped, ...]
+    lines: tuple[Comparison, ...]
+    asked: tuple[str, ...]
+    """Ids of all comparers that were asked."""
+
+
+def compare_runs(run: Run, baselines: Sequence[Run], settings: Settings) -> Comparisons:
+    """Compare one run with its baseline.
+
+    Parameters
+    ----------
+    run : Run
+    baselines : sequence of Run
+        At least one; more of other seeds sharpen the seed band.
+    settings : Settings
+        ``select``, ``ignore`` and ``detectors`` count for comparers too.
+
+    Raises
+    ------
+    ConfigError
+        If a parameter in `settings` is unknown or of the wrong type.
+    ValueError
+        If there is no baseline.
+    """
+    pair = pair_with(run, baselines)
+    findings: list[Finding] = []
+    skipped: list[Skipped] = []
+    lines: list[Comparison] = []
+    asked = []
+    for comparer in COMPARERS:
+        options = dict(settings.detectors.get(comparer.id, {}))
+        enabled, raw = options.pop("enabled", True), options.pop("severity", None)
+        params = with_options(comparer.id, comparer.params, comparer.parameters(), options)
+        if not enabled or comparer.id in settings.ignore or (settings.select and comparer.id not in settings.select):
+            continue
+        asked.append(comparer.id)
+        with np.errstate(all="ignore"):
+            result = comparer.compare(pair, params)
+        if isinstance(result, Skipped):
+            skipped.append(replace(result, detector=comparer.id))
+            continue
+        severity = None if raw is None else parse_severity(raw, f"detectors.{comparer.id}.severity")
+        findings += [f if severity is None else replace(f, severity=severity) for f in result.findings]
+        lines += result.comparisons
+    if all(f.severity is Severity.INFO for f in findings):
+        # Where two runs part means nothing by itself: dropout, kernels and threads part them too.
+        findings = [f for f in findings if f.detector != first_difference.COMPARER.id]
+    return Comparisons(tuple(findings), tuple(skipped), tuple(lines), tuple(asked))
+
+
+def known_severities(judgements: Sequence[Judgement]) -> Mapping[str, Severity]:
+    """Return the fingerprints of the baselines' findings, each with its worst severity."""
+    known: dict[str, Severity] = {}
+    for judgement in judgements:
+        for finding in judgement.findings:
+            known[finding.fingerprint] = max(finding.severity, known.get(finding.fingerprint, finding.severity))
+    return known
