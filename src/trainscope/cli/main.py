@@ -17,11 +17,12 @@ import click
 from trainscope import __version__
 from trainscope.cli.exit_codes import ExitCode
 from trainscope.cli.output import silence_stdout
-from trainscope.core.errors import NoDataError, TrainscopeError
+from trainscope.core.errors import NoDataError, TrainingFailedError, TrainscopeError
 
 COMMANDS: Mapping[str, str] = {
     "analyze": "Judge the logs of training runs.",
     "watch": "Judge a log while it is being written.",
+    "smoke": "Record the first steps of a training script, unchanged.",
     "detectors": "List the detectors.",
     "explain": "Print all about one detector.",
     "completion": "Print a shell completion script.",
@@ -86,13 +87,23 @@ def run(args: Sequence[str] | None = None) -> int:
         # The reader of `--help` went away. Reports catch this themselves and keep the gate's code.
         silence_stdout()
     except TrainscopeError as error:
-        from trainscope.report.text import printable
-
-        click.echo(f"error: {printable(str(error))}", err=True)
-        return ExitCode.NO_DATA if isinstance(error, NoDataError) else ExitCode.CANNOT_JUDGE
+        return _report(error)
     else:
         return result if isinstance(result, int) else ExitCode.PASS
     return ExitCode.PASS
+
+
+def _report(error: TrainscopeError) -> ExitCode:
+    """Show an error, after the last lines of a training command that failed, and return its exit code."""
+    from trainscope.report.text import printable
+
+    if isinstance(error, TrainingFailedError):
+        for line in error.tail:
+            click.echo(f"  | {printable(line)}", err=True)
+    click.echo(f"error: {printable(str(error))}", err=True)
+    if isinstance(error, TrainingFailedError):
+        return ExitCode.COMMAND_FAILED
+    return ExitCode.NO_DATA if isinstance(error, NoDataError) else ExitCode.CANNOT_JUDGE
 
 
 def main() -> NoReturn:
