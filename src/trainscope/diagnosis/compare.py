@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from trainscope.core.errors import ConfigError
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
 from trainscope.core.settings import Settings, parse_severity
@@ -57,6 +58,37 @@ class Comparisons:
     """Ids of all comparers that were asked."""
 
 
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A comparer with the user's parameters and severity."""
+
+    comparer: Comparer[Any]
+    params: Any
+    severity: Severity | None
+
+
+def configured(settings: Settings) -> tuple[Configured, ...]:
+    """Return the comparers to run, with their parameters.
+
+    Raises
+    ------
+    ConfigError
+        If a parameter is unknown, or a value has the wrong type.
+    """
+    chosen = []
+    for comparer in COMPARERS:
+        options = dict(settings.detectors.get(comparer.id, {}))
+        enabled, raw = options.pop("enabled", True), options.pop("severity", None)
+        if not isinstance(enabled, bool):
+            raise ConfigError(f"detectors.{comparer.id}.enabled: expected true or false, got {enabled!r}")
+        severity = None if raw is None else parse_severity(raw, f"detectors.{comparer.id}.severity")
+        params = with_options(comparer.id, comparer.params, comparer.parameters(), options)
+        wanted = comparer.id not in settings.ignore and (not settings.select or comparer.id in settings.select)
+        if enabled and wanted:
+            chosen.append(Configured(comparer, params, severity))
+    return tuple(chosen)
+
+
 def compare_runs(run: Run, baselines: Sequence[Run], settings: Settings) -> Comparisons:
     """Compare one run with its baseline.
 
@@ -79,26 +111,19 @@ def compare_runs(run: Run, baselines: Sequence[Run], settings: Settings) -> Comp
     findings: list[Finding] = []
     skipped: list[Skipped] = []
     lines: list[Comparison] = []
-    asked = []
-    for comparer in COMPARERS:
-        options = dict(settings.detectors.get(comparer.id, {}))
-        enabled, raw = options.pop("enabled", True), options.pop("severity", None)
-        params = with_options(comparer.id, comparer.params, comparer.parameters(), options)
-        if not enabled or comparer.id in settings.ignore or (settings.select and comparer.id not in settings.select):
-            continue
-        asked.append(comparer.id)
+    chosen = configured(settings)
+    for one in chosen:
         with np.errstate(all="ignore"):
-            result = comparer.compare(pair, params)
+            result = one.comparer.compare(pair, one.params)
         if isinstance(result, Skipped):
-            skipped.append(replace(result, detector=comparer.id))
+            skipped.append(replace(result, detector=one.comparer.id))
             continue
-        severity = None if raw is None else parse_severity(raw, f"detectors.{comparer.id}.severity")
-        findings += [f if severity is None else replace(f, severity=severity) for f in result.findings]
+        findings += [f if one.severity is None else replace(f, severity=one.severity) for f in result.findings]
         lines += result.comparisons
     if all(f.severity is Severity.INFO for f in findings):
         # Where two runs part means nothing by itself: dropout, kernels and threads part them too.
         findings = [f for f in findings if f.detector != first_difference.COMPARER.id]
-    return Comparisons(tuple(findings), tuple(skipped), tuple(lines), tuple(asked))
+    return Comparisons(tuple(findings), tuple(skipped), tuple(lines), tuple(one.comparer.id for one in chosen))
 
 
 def known_severities(judgements: Sequence[Judgement]) -> Mapping[str, Severity]:

@@ -11,14 +11,17 @@ from trainscope.core.finding import Finding
 from trainscope.core.run import Run
 from trainscope.core.settings import Settings
 from trainscope.detectors import Judgement, configure, judge
+from trainscope.detectors.base import Skipped
 from trainscope.diagnosis.base import Comparison
 from trainscope.diagnosis.compare import IDS, Comparisons, compare_runs, known_severities
-from trainscope.report.build import Judged, build_document, number
+from trainscope.report.build import Judged, build_document, number, portable
 from trainscope.report.document import Baseline, ErrorEntry, FixedEntry
 from trainscope.report.document import Comparison as ComparisonEntry
 from trainscope.report.pipeline import Analysis, analyze_runs
-from trainscope.report.text import well_formed
+from trainscope.report.text import printable, well_formed
 
+WALL_TIME = "throughput"
+"""Detector that a comparison leaves out: on a busy runner unchanged code took 0.1 to 5 times its wall time."""
 BUNDLE_FOLDER = "bundle"
 """Folder of the compact records that `trainscope ci` leaves in its --out."""
 
@@ -51,6 +54,28 @@ def read_baselines(paths: Sequence[str]) -> list[Run]:
     return runs
 
 
+def analyze_alone(runs: Sequence[Run], settings: Settings, missing: ReadError | NoDataError | None) -> Analysis:
+    """Judge runs without a baseline, and say so where one was asked for.
+
+    Raises
+    ------
+    ConfigError
+        If a detector or parameter in `settings` is unknown.
+    """
+    plain = analyze_runs(runs, settings)
+    if missing is None:
+        return plain
+    path = missing.path if isinstance(missing, ReadError) else "baseline"
+    reason = missing.reason if isinstance(missing, ReadError) else str(missing)
+    lost = ErrorEntry(kind="no_data", source=portable(path), reason=printable(f"no baseline: {reason}"))
+    judged = [
+        Judged(run, judge(run, configure(settings, others=IDS)), tuple(entry.judged))
+        for run, entry in zip(runs, plain.document.runs, strict=True)
+    ]
+    document = build_document(judged, settings, [*plain.document.errors, lost])
+    return replace(plain, document=document, failures=(*plain.failures, str(missing)))
+
+
 def analyze_against(runs: Sequence[Run], baselines: Sequence[Run], settings: Settings, name: str) -> Analysis:
     """Judge runs and compare each with its baseline.
 
@@ -70,7 +95,7 @@ def analyze_against(runs: Sequence[Run], baselines: Sequence[Run], settings: Set
         If a detector, comparer or parameter in `settings` is unknown.
     """
     plain = analyze_runs(runs, settings)
-    chosen = configure(settings, others=IDS)
+    chosen = tuple(one for one in configure(settings, others=IDS) if one.detector.id != WALL_TIME)
     ids = tuple(one.detector.id for one in chosen)
     judged: list[Judged] = []
     found: list[Finding] = []
@@ -104,7 +129,8 @@ def _together(judgement: Judgement, comparisons: Comparisons) -> Judgement:
         (*comparisons.findings, *judgement.findings),
         key=lambda f: (-f.severity, f.start_step if f.start_step is not None else -1),
     )
-    return Judgement(tuple(findings), (*comparisons.skipped, *judgement.skipped))
+    wall = Skipped("a comparison never judges wall time", WALL_TIME)
+    return Judgement(tuple(findings), (*comparisons.skipped, *judgement.skipped, wall))
 
 
 def _in_all(judgements: Sequence[Judgement]) -> list[Finding]:
