@@ -17,7 +17,7 @@ from trainscope.detectors.base import Skipped
 
 from .runs import PLANTED, ROWS, findings, judged, run_of, scaled
 
-IDS = [d.id for d in DETECTORS]
+IDS = [d.id for d in DETECTORS if d.id in PLANTED]
 SEEDS = range(20)
 NOISE = ("gauss", "t3", "laplace", "lognormal")
 IN_UNITS_OF_ITS_OWN = {"loss_floor", "expectation"}

@@ -13,7 +13,7 @@ import numpy as np
 
 from trainscope.core.errors import ConfigError
 from trainscope.core.finding import Finding, Severity
-from trainscope.core.run import Run
+from trainscope.core.run import Run, Series
 from trainscope.core.settings import Settings, parse_severity
 from trainscope.detectors import Judgement, with_options
 from trainscope.detectors.base import Skipped
@@ -29,7 +29,7 @@ from trainscope.diagnosis import (
     parameter_change,
     provenance,
 )
-from trainscope.diagnosis.base import Comparer, Comparison
+from trainscope.diagnosis.base import Comparer, Comparison, align
 from trainscope.diagnosis.pairing import pair_with
 
 COMPARERS: tuple[Comparer[Any], ...] = (
@@ -44,6 +44,8 @@ COMPARERS: tuple[Comparer[Any], ...] = (
     provenance.COMPARER,
     first_difference.COMPARER,
 )
+CURVE = 0.01
+"""Relative difference under which two curves are one, at every step of a finding."""
 IDS: tuple[str, ...] = tuple(comparer.id for comparer in COMPARERS)
 
 
@@ -124,6 +126,27 @@ def compare_runs(run: Run, baselines: Sequence[Run], settings: Settings) -> Comp
         # Where two runs part means nothing by itself: dropout, kernels and threads part them too.
         findings = [f for f in findings if f.detector != first_difference.COMPARER.id]
     return Comparisons(tuple(findings), tuple(skipped), tuple(lines), tuple(one.comparer.id for one in chosen))
+
+
+def same_curve(finding: Finding, run: Run, baselines: Sequence[Run]) -> bool:
+    """Tell whether a baseline has the very curve that a finding is about: then it is no news, whatever was said of it.
+
+    A detector's threshold may fall between two curves that differ by rounding.
+    """
+    if finding.metric is None or finding.layer is not None or finding.start_step is None:
+        return False
+    mine = run.get(finding.metric)
+    return mine is not None and any(_same(mine, base.get(finding.metric), finding) for base in baselines)
+
+
+def _same(mine: Series, theirs: Series | None, finding: Finding) -> bool:
+    if theirs is None or finding.start_step is None:
+        return False
+    both = align(mine, theirs)
+    end = finding.end_step if finding.end_step is not None else finding.start_step
+    window = (both.step >= finding.start_step) & (both.step <= end)
+    a, b = both.run[window], both.base[window]
+    return bool(len(a)) and bool(np.allclose(a, b, rtol=CURVE, atol=0.0, equal_nan=True))
 
 
 def known_severities(judgements: Sequence[Judgement]) -> Mapping[str, Severity]:

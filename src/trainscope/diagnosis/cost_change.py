@@ -46,7 +46,7 @@ class Params:
     """Of CPU time."""
     memory: float = 0.05
     """Of the baseline's peak."""
-    memory_floor: float = 24.0
+    memory_floor: float = 16.0
     """MiB; a healthy run's resident memory wanders by under 4."""
 
 

@@ -13,7 +13,7 @@ from trainscope.core.settings import Settings
 from trainscope.detectors import Judgement, configure, judge
 from trainscope.detectors.base import Skipped
 from trainscope.diagnosis.base import Comparison
-from trainscope.diagnosis.compare import IDS, Comparisons, compare_runs, known_severities
+from trainscope.diagnosis.compare import IDS, Comparisons, compare_runs, known_severities, same_curve
 from trainscope.report.build import Judged, build_document, number, portable
 from trainscope.report.document import Baseline, ErrorEntry, FixedEntry
 from trainscope.report.document import Comparison as ComparisonEntry
@@ -105,8 +105,12 @@ def analyze_against(runs: Sequence[Run], baselines: Sequence[Run], settings: Set
         partners = _partners(run, baselines)
         before = [judge(base, chosen) for base in partners]
         comparisons = compare_runs(run, partners, settings)
-        judgement = _together(judge(run, chosen), comparisons)
-        judged.append(Judged(run, judgement, (*comparisons.asked, *ids), known_severities(before)))
+        own = judge(run, chosen)
+        known = dict(known_severities(before))
+        moved = {f.fingerprint for f in own.findings if not same_curve(f, run, partners)}
+        known |= {f.fingerprint: f.severity for f in own.findings if f.fingerprint not in moved}
+        judgement = _together(own, comparisons)
+        judged.append(Judged(run, judgement, (*comparisons.asked, *ids), known))
         found += judgement.findings
         # A fault is fixed only if no baseline of it is without: one run of several may have had it by chance.
         fixed |= {f.fingerprint: _fixed(f) for f in _in_all(before)}
