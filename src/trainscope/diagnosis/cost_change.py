@@ -5,7 +5,8 @@ What it finds
     and memory that grows where the baseline's did not.
 Algorithm
     Processor time of the process, never wall time: on a busy runner unchanged code took 0.1 to 5 times its wall
-    time, and 0.75 to 1.25 times its processor time. Both the median and the lower quartile of the step's CPU time
+    time, and 0.7 to 1.25 times its processor time, which is why each step's is divided by that of a fixed piece of
+    work done beside it. Both the median and the lower quartile of the step's CPU time
     after the first tenth must have grown by ``ratio``, and only on the same processor and number of threads.
     Memory: growth after the first tenth of the run, and the peak, each against the baseline's with a floor.
 Parameters
@@ -28,12 +29,14 @@ import numpy as np
 
 from trainscope.core import facts
 from trainscope.core.finding import Finding, Severity
-from trainscope.core.run import Series
+from trainscope.core.run import FloatArray, Series
 from trainscope.detectors.base import Skipped, number
 from trainscope.diagnosis.base import Compared, Comparer, Comparison, Pair
 
 TIME, MEMORY, PEAK = "train/cpu_step_time", "memory/cpu_mb", "memory/peak_mb"
-CUDA = "memory/cuda_peak_mb"
+CUDA, CLOCK = "memory/cuda_peak_mb", "smoke/calibration_time"
+NEIGHBOURS = 5
+"""Steps on either side whose fixed work says how fast the processor was."""
 LEAST = 20
 SAME_MACHINE = ("platform", "processor", "cpu_capability", "threads", "device")
 
@@ -71,7 +74,7 @@ def _time(pair: Pair, params: Params) -> tuple[Finding | None, Comparison | None
     other = [k for k in SAME_MACHINE if facts.provenance(pair.run, k) != facts.provenance(pair.base, k)]
     if other:
         return None, Comparison(TIME, f"not judged: another {', '.join(other)}")
-    now, then = _late(mine), _late(theirs)
+    now, then = _calibrated(pair)
     median = float(np.median(now) / max(float(np.median(then)), 1e-9))
     lower = float(np.quantile(now, 0.25) / max(float(np.quantile(then, 0.25)), 1e-9))
     slow = min(median, lower) >= params.ratio
@@ -83,8 +86,9 @@ def _time(pair: Pair, params: Params) -> tuple[Finding | None, Comparison | None
         severity=Severity.WARNING,
         title="Steps cost more processor time",
         message=(
-            f"A step takes {number(1e3 * float(np.median(now)))} ms of CPU time, the baseline's "
-            f"{number(1e3 * float(np.median(then)))} ms: {number(median)} times as much."
+            f"A step takes {number(1e3 * float(np.median(_late(mine))))} ms of CPU time, the baseline's "
+            f"{number(1e3 * float(np.median(_late(theirs))))} ms: {number(median)} times as much on a processor of "
+            "the same speed."
         ),
         metric=TIME,
         start_step=int(mine.step[0]),
@@ -95,7 +99,23 @@ def _time(pair: Pair, params: Params) -> tuple[Finding | None, Comparison | None
     return finding, line
 
 
-def _late(series: Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _calibrated(pair: Pair) -> tuple[FloatArray, FloatArray]:
+    """Return the CPU time of each later step of both runs, over that of the fixed work near it where both timed it."""
+    times = [run.series[TIME] for run in (pair.run, pair.base)]
+    clocks = [run.get(CLOCK) for run in (pair.run, pair.base)]
+    if clocks[0] is None or clocks[1] is None:
+        return _late(times[0]), _late(times[1])
+    found = []
+    for time, clock in zip(times, clocks, strict=True):
+        assert clock is not None
+        _, at, there = np.intersect1d(time.step, clock.step, assume_unique=True, return_indices=True)
+        padded = np.pad(clock.value[there], NEIGHBOURS, mode="edge")
+        speed = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * NEIGHBOURS + 1), axis=1)
+        found.append(_late(Series(TIME, time.step[at], time.value[at] / np.maximum(speed, 1e-9))))
+    return found[0], found[1]
+
+
+def _late(series: Series) -> FloatArray:
     """Return the values after the first tenth, where caches and allocators warm up."""
     return series.finite().value[len(series) // 10 :]
 
