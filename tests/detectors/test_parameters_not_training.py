@@ -23,6 +23,11 @@ def test_a_parameter_frozen_on_purpose_is_no_finding():
     assert found(ID, smoke_run(frozen=["emb.weight"], frozen_used=["emb.weight"])) == []
 
 
+def test_a_frozen_parameter_may_be_in_the_optimizer():
+    frozen = {name: ["aux.weight"] for name in ("frozen", "never_gradient", "never_moved")}
+    assert found(ID, smoke_run(**frozen)) == []
+
+
 def test_experts_without_tokens_are_an_information_and_no_error():
     names = ["blocks.0.moe.experts.5.up.weight", "blocks.0.moe.experts.5.down.weight"]
     one = single(ID, smoke_run(never_moved=names, never_gradient=names))

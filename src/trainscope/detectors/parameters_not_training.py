@@ -52,8 +52,9 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         return Skipped("the learning rate is 0 at every step")
     left_out = facts.names(run, "smoke.not_in_optimizer")
     used = facts.names(run, "smoke.not_in_optimizer_used")
-    never = facts.names(run, "smoke.never_gradient")
-    still = tuple(n for n in facts.names(run, "smoke.never_moved") if n not in never)
+    frozen = set(facts.names(run, "smoke.frozen"))
+    never = tuple(n for n in facts.names(run, "smoke.never_gradient") if n not in frozen)
+    still = tuple(n for n in facts.names(run, "smoke.never_moved") if n not in frozen and n not in never)
     idle = tuple(n for n in (*never, *still) if is_expert(n))
     found = [
         _finding("in no optimizer", "left_out", used, Severity.ERROR, params),
