@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +82,7 @@ def execute(wish: Wish, records: Path, log: Path, watch: Watcher) -> Outcome:
         finally:
             _end(process)
             reader.join(timeout=GRACE_SECONDS)
+            process.stdout.close()
     lines = tuple(line.decode("utf-8", "replace").rstrip("\r\n") for line in tail)
     return Outcome(process.returncode, timed_out, lines, time.monotonic() - began)
 

@@ -66,6 +66,7 @@ def _parameters(record: Record) -> Facts:
     frozen = [row[0] for row in rows if row[3] == "frozen"]
     left_out = [row[0] for row in rows if row[3] == "left out"]
     got = {name for row in record.steps for name in row["left_out"]}
+    fixed = set(frozen)
     ran = set(record.end.get("modules_used", ()))
     names = record.layers()
     place = {name: at for at, name in enumerate(names)}
@@ -78,8 +79,8 @@ def _parameters(record: Record) -> Facts:
         "frozen_used": [name for name in frozen if name.rpartition(".")[0] in ran],
         "not_in_optimizer": left_out,
         "not_in_optimizer_used": [name for name in left_out if name in got],
-        "never_gradient": [name for name, any_ in zip(names, gradient, strict=True) if not any_],
-        "never_moved": [name for name, any_ in zip(names, moved, strict=True) if not any_],
+        "never_gradient": [name for name, ever in zip(names, gradient, strict=True) if not ever and name not in fixed],
+        "never_moved": [name for name, ever in zip(names, moved, strict=True) if not ever and name not in fixed],
     }
 
 

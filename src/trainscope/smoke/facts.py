@@ -47,11 +47,18 @@ CONFIG: Mapping[str, Field] = {
         "tensors",
     ),
     "smoke.frozen": Field("JSON list", "names that do not require a gradient"),
-    "smoke.frozen_used": Field("JSON list", "those of them whose module ran in the first training forward"),
+    "smoke.frozen_used": Field(
+        "JSON list",
+        "those of them whose module ran before the first step; a parameter of a module with children does not count",
+    ),
     "smoke.not_in_optimizer": Field("JSON list", "names that require a gradient and that no optimizer has"),
     "smoke.not_in_optimizer_used": Field("JSON list", "those of them that ever got a gradient"),
-    "smoke.never_gradient": Field("JSON list", "names in an optimizer whose gradient was None at every step"),
-    "smoke.never_moved": Field("JSON list", "names in an optimizer that no step changed by one bit"),
+    "smoke.never_gradient": Field(
+        "JSON list", "names in an optimizer that require a gradient and whose gradient was None at every step"
+    ),
+    "smoke.never_moved": Field(
+        "JSON list", "names in an optimizer that require a gradient and that no step changed by one bit"
+    ),
     "smoke.eval_mode_modules": Field(
         "JSON list",
         "names of dropout and batch-norm modules that ever ran in eval mode in the last forward before a backward",

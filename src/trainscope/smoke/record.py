@@ -94,11 +94,13 @@ SERIES: Mapping[str, Field] = {
     ),
     "smoke/clip_scaled": Field("0 or 1", "the gradients still carried the loss scale when they were clipped"),
     # Parameters.
-    "smoke/parameters_without_gradient": Field("1", "tensors of the stepping optimizers whose .grad is None"),
+    "smoke/parameters_without_gradient": Field(
+        "1", "tensors of the stepping optimizers that require a gradient and whose .grad is None"
+    ),
     "smoke/parameters_zero_gradient": Field("1", "tensors of the stepping optimizers whose gradient is exactly 0"),
     "smoke/parameters_unmoved": Field(
         "1",
-        "tensors of the stepping optimizers that this step left bitwise as they were",
+        "those that require a gradient and that this step left bitwise as they were",
     ),
     "smoke/parameters_nonfinite": Field("1", "tensors whose gradient, as the optimizer got it, holds NaN or infinity"),
     "smoke/weights_nonfinite": Field("1", "weight tensors that hold NaN or infinity before the step"),

@@ -29,6 +29,8 @@ class Rows:
         self.layers = record.layers()
         self._place = {name: place for place, name in enumerate(self.layers)}
         self._routers = [place for name, place in self._place.items() if _is_router(name)]
+        frozen = {row[0] for row in record.begin["parameters"] or () if row[3] == "frozen"}
+        self._trained = np.array([name not in frozen for name in self.layers], dtype=bool)
         self._seen: set[int] = set()
 
     def block(self, step: int) -> LayerBlock:
@@ -71,6 +73,7 @@ class Rows:
         raw, applied, weights, updates = (
             gathered(self._record, step, key, self._place)[held] for key in ("raw", "applied", "weights", "updates")
         )
+        trained = self._trained[held]
         routers = np.isin(np.flatnonzero(held), self._routers)
         rates = [rate for part in parts for rate in part["rates"]]
         seconds, cpu = row["time"] or (None, None)
@@ -97,7 +100,7 @@ class Rows:
             "memory/cuda_peak_mb": row["cuda"][1],
             "memory/live_graphs": row["graphs"],
             **_calls(parts),
-            **_parameters(applied, weights, updates, parts),
+            **_parameters(applied[trained], weights, updates[trained], parts),
             "smoke/router_gradient": _norm(raw[routers]),
             "smoke/optimizers_created": row["created"],
             "smoke/learning_rate_min": min(rates, default=None),

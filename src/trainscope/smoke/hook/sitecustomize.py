@@ -17,7 +17,7 @@ class _Torch:
     def find_spec(name, path=None, target=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN205, ARG004
         if name != "torch":
             return None
-        sys.meta_path.remove(_Torch)  # type: ignore[arg-type]
+        sys.meta_path.remove(_Torch)
         spec = _external.PathFinder.find_spec(name, path)
         if spec is None or spec.loader is None:
             return spec
@@ -55,5 +55,5 @@ def _hidden() -> None:
 
 
 if os.environ.get("TRAINSCOPE_SMOKE"):
-    sys.meta_path.insert(0, _Torch)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _Torch)
 _hidden()

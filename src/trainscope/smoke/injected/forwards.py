@@ -7,8 +7,7 @@ the backward before. A forward without gradient is evaluation.
 from __future__ import annotations
 
 import contextlib
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -16,24 +15,7 @@ from torch import Tensor
 
 from ...probe.routing import expert_counts
 from . import hashing
-
-
-@dataclass(slots=True, eq=False)
-class Labels:
-    """One call of a classification loss."""
-
-    classes: int
-    count: int
-    """Labels that counted."""
-    ignored: int
-    """Labels equal to ``ignore_index``."""
-    mean: float
-    """Mean cross entropy of one label, nat."""
-    hash: int
-    histogram: Tensor
-    """(classes,) int64, on the CPU."""
-    reduction: str
-    smoothing: float
+from .labels import Labels
 
 
 @dataclass(slots=True, eq=False)
@@ -83,6 +65,11 @@ class Forwards:
         """End it. What comes before the next one, such as the loss, still belongs to it."""
         self._inside = None
 
+    def add_shares(self, name: str, counts: Tensor) -> None:
+        """Add the tokens that a router sent to each expert."""
+        shares = self.current().shares
+        shares[name] = shares[name] + counts if name in shares else counts
+
     def current(self) -> Forward:
         """Return the forward that what happens now belongs to."""
         if self._inside is not None:
@@ -105,23 +92,6 @@ class Forwards:
         return found
 
 
-def labels_of(
-    logits: Tensor, target: Tensor, loss: Tensor, *, ignore: int, reduction: str, smoothing: float
-) -> Labels | None:
-    """Describe a call of ``cross_entropy`` or ``nll_loss``; None where the targets are no class indices."""
-    if target.is_floating_point() or not logits.dim() or not target.numel():
-        return None
-    classes = logits.shape[1] if logits.dim() > 1 else logits.shape[0]
-    host = target.detach().reshape(-1).cpu()
-    valid = host[host != ignore]
-    count = valid.numel()
-    value = float(loss.detach().float().sum())
-    mean = value if reduction == "mean" else value / count if count else math.nan
-    histogram = torch.bincount(valid, minlength=classes) if count else torch.zeros(classes, dtype=torch.int64)
-    hash_ = hashing.of_tensor(host, limit=None)
-    return Labels(classes, count, host.numel() - count, mean, hash_, histogram, reduction, smoothing)
-
-
 def tensors_in(*values: object) -> Iterator[Tensor]:
     """Yield the tensors in arguments, in order."""
     for value in values:
@@ -133,25 +103,40 @@ def tensors_in(*values: object) -> Iterator[Tensor]:
             yield from tensors_in(*value)
 
 
-class RouterHook:
-    """Counts the tokens of each expert; a copied or pickled model keeps nothing of it."""
+class Hook:
+    """A hook on a module, of which a copied or pickled model keeps nothing."""
 
-    def __init__(self, name: str, chosen: int, forwards: Forwards, active: list[bool]) -> None:
-        self._name, self._chosen, self._forwards, self._active = name, chosen, forwards, active
+    def __reduce__(self) -> tuple[object, ...]:
+        # Something of the standard library that takes any arguments and does nothing: the model must load anywhere.
+        return (getattr, (contextlib.nullcontext(), "__exit__"))
+
+    def __deepcopy__(self, _memo: object) -> Hook:
+        return self
+
+
+class UsedHook(Hook):
+    """Notes that a module ran."""
+
+    def __init__(self, name: str, used: set[str]) -> None:
+        self._name, self._used = name, used
+
+    def __call__(self, *_arguments: object) -> None:
+        """Note it."""
+        if not torch.compiler.is_compiling():
+            self._used.add(self._name)
+
+
+class RouterHook(Hook):
+    """Counts the tokens of each expert."""
+
+    def __init__(self, name: str, chosen: int, recorder_sees: Callable[[str, Tensor], None]) -> None:
+        self._name, self._chosen, self._note = name, chosen, recorder_sees
 
     def __call__(self, module: torch.nn.Module, _args: object, output: object) -> None:
-        if torch.compiler.is_compiling() or not self._active[0]:
+        """Note where one forward of the router sends its tokens."""
+        if torch.compiler.is_compiling():
             return
         with torch.no_grad():
             found = expert_counts(module, output, self._chosen)
-        if found is None:
-            return
-        shares = self._forwards.current().shares
-        shares[self._name] = shares[self._name] + found if self._name in shares else found
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Something of the standard library that takes three arguments and does nothing: the model must load anywhere.
-        return (getattr, (contextlib.nullcontext(), "__exit__"))
-
-    def __deepcopy__(self, _memo: object) -> RouterHook:
-        return self
+        if found is not None:
+            self._note(self._name, found)

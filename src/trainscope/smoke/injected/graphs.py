@@ -35,8 +35,9 @@ class LiveGraphs:
             token = Token()
             self._tokens.add(token)
         for node in nodes(output) if whole else [output.grad_fn]:
-            if node is not None and _KEY not in node.metadata:
-                node.metadata[_KEY] = token
+            if node is not None:
+                kept: Any = node.metadata
+                kept.setdefault(_KEY, token)
         return token
 
 

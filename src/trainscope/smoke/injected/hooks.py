@@ -1,4 +1,4 @@
-"""Where the recorder listens: optimizers, backward, clipping, zero_grad, schedulers, GradScaler."""
+"""Where the recorder listens to optimizers and schedulers; gradients are in :mod:`.gradient_hooks`."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from torch.optim import optimizer as optimizers
 from .guard import opaque
 from .patches import replace
 from .recorder import Recorder
+from .schedules import describe
+from .sight import see_models
 
-_RAW = "_trainscope_raw"
 Function = Callable[..., Any]
 
 
 def install(recorder: Recorder) -> None:
     """Install them all."""
-    for hook in (_construction, _steps, _backward, _clipping, _zero_grad, _schedulers, _scaler):
+    for hook in (_construction, _steps, _zero_grad, _schedulers):
         hook(recorder)
 
 
 def _construction(recorder: Recorder) -> None:
-    from .sight import see_models
-
     def constructed(optimizer: Optimizer) -> None:
         recorder.track(optimizer)
         see_models(recorder, [p for group in optimizer.param_groups for p in group["params"]])
@@ -35,7 +34,7 @@ def _construction(recorder: Recorder) -> None:
     seen = recorder.guard.hook("optimizer construction", constructed)
 
     def make(original: Function) -> Function:
-        def __init__(self: Optimizer, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        def __init__(self: Optimizer, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401, N807
             original(self, *args, **kwargs)
             if recorder.active[0]:
                 seen(self)
@@ -91,85 +90,6 @@ def _steps(recorder: Recorder) -> None:
     optimizers.register_optimizer_step_post_hook(opaque(post))
 
 
-def _backward(recorder: Recorder) -> None:
-    def note(tensors: Any) -> None:  # noqa: ANN401
-        first = tensors[0] if isinstance(tensors, Sequence) and len(tensors) else tensors
-        if not isinstance(first, Tensor):
-            recorder.before_backward(None, None, None)
-            return
-        raw, divisor = getattr(first, _RAW, (None, divisor_of(first)))
-        recorder.before_backward(first, raw, divisor)
-
-    seen = recorder.guard.hook("backward", note)
-
-    def make(original: Function) -> Function:
-        def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            # A backward inside a backward is the second run of activation checkpointing.
-            if torch.compiler.is_compiling() or recorder.inside_backward or not recorder.wakes():
-                return original(tensors, *args, **kwargs)
-            seen(tensors)
-            recorder.inside_backward += 1
-            try:
-                return original(tensors, *args, **kwargs)
-            finally:
-                recorder.inside_backward -= 1
-
-        return opaque(backward)
-
-    replace(torch.autograd, "backward", make)
-
-
-def divisor_of(loss: Tensor) -> float | None:
-    """Return the number that a loss was divided by last (or 1 / the factor), None if it was not."""
-    node = loss.grad_fn
-    kind = type(node).__name__
-    if kind not in ("DivBackward0", "MulBackward0"):
-        return None
-    other = getattr(node, "_saved_other", None)
-    value = float(other) if isinstance(other, Tensor) and other.numel() == 1 else 0.0
-    if kind == "MulBackward0" and value:
-        value = round(1 / value, 9)
-    return value
-
-
-def _clipping(recorder: Recorder) -> None:
-    from torch.nn.utils import clip_grad
-
-    from .window import Clip
-
-    before = recorder.guard.hook("clipping", recorder.before_clip)
-
-    def note(result: Any, limit: Any, scaled: bool) -> None:  # noqa: ANN401, FBT001
-        norm = float(_whole(result)) if isinstance(result, Tensor) else float("nan")
-        bound = None if limit is None else float(limit)
-        recorder.window.clips.append(Clip(bound, norm, recorder.window.backward_calls, scaled))
-
-    after = recorder.guard.hook("clipping result", note)
-
-    def make(original: Function, *, by_norm: bool) -> Function:
-        def clip(parameters: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            if torch.compiler.is_compiling() or not recorder.active[0]:
-                return original(parameters, *args, **kwargs)
-            chosen = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-            before(chosen)
-            window = recorder.window
-            scaled = window.scale is not None and not window.unscaled
-            result = original(chosen, *args, **kwargs)
-            after(result, (args[0] if args else kwargs.get("max_norm")) if by_norm else None, scaled)
-            return result
-
-        return clip
-
-    for name in ("clip_grad_norm_", "clip_grad_value_"):
-        replace(clip_grad, name, functools.partial(make, by_norm=name == "clip_grad_norm_"))
-        setattr(torch.nn.utils, name, getattr(clip_grad, name))
-
-
-def _whole(norm: Tensor) -> Tensor:
-    """Return a norm as this rank has it; over shards it is not yet added up, and no collective is made here."""
-    return norm.to_local() if hasattr(norm, "to_local") else norm
-
-
 def _zero_grad(recorder: Recorder) -> None:
     before = recorder.guard.hook("zero_grad", recorder.before_zero_grad)
 
@@ -194,8 +114,6 @@ def _schedulers(recorder: Recorder) -> None:
     depth = [0]
 
     def note(scheduler: Any) -> None:  # noqa: ANN401
-        from .schedules import describe
-
         recorder.window.scheduler_steps += 1
         if scheduler not in recorder.schedulers:
             recorder.schedulers[scheduler] = len(recorder.schedulers)
@@ -232,47 +150,3 @@ def _schedulers(recorder: Recorder) -> None:
             replace(kind, "step", step)
         if "__init__" in vars(kind):
             replace(kind, "__init__", construct)
-
-
-def _scaler(recorder: Recorder) -> None:
-    scaler = torch.amp.GradScaler
-
-    def note(loss: Any, result: Any, scale: float) -> None:  # noqa: ANN401
-        recorder.window.scale = scale
-        if isinstance(loss, Tensor) and isinstance(result, Tensor):
-            setattr(result, _RAW, (loss.detach(), divisor_of(loss)))
-
-    seen = recorder.guard.hook("loss scale", note)
-
-    def scale(original: Function) -> Function:
-        def scale(self: Any, outputs: Any) -> Any:  # noqa: ANN401
-            result = original(self, outputs)
-            if recorder.active[0] and self.is_enabled():
-                seen(outputs, result, self.get_scale())
-            return result
-
-        return scale
-
-    def unscale(original: Function) -> Function:
-        def unscale_(self: Any, optimizer: Optimizer) -> Any:  # noqa: ANN401
-            recorder.window.unscaled = True
-            return original(self, optimizer)
-
-        return unscale_
-
-    skipped = recorder.guard.hook("skipped step", recorder.skipped_step)
-
-    def step(original: Function) -> Function:
-        def step(self: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            tracked = recorder.tracked.get(optimizer)
-            count = tracked.steps if tracked is not None else 0
-            result = original(self, optimizer, *args, **kwargs)
-            if recorder.active[0] and self.is_enabled() and tracked is not None and tracked.steps == count:
-                skipped(optimizer)
-            return result
-
-        return step
-
-    replace(scaler, "scale", scale)
-    replace(scaler, "unscale_", unscale)
-    replace(scaler, "step", step)

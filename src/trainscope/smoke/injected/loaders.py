@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -21,34 +22,13 @@ _ASKED = "_trainscope_asked"
 def install(recorder: Recorder) -> None:
     """Listen to every data loader of the training process; its workers are left alone."""
     base = dataloader._BaseDataLoaderIter
-
-    def opened(iterator: Any, loader: Any) -> None:  # noqa: ANN401
-        recorder.loaders[json.dumps(describe(loader))] = None
-        if not isinstance(loader.dataset, IterableDataset):
-            setattr(iterator, _ASKED, collections.deque())
-
-    def asked(iterator: Any, index: Any) -> None:  # noqa: ANN401
-        waiting = getattr(iterator, _ASKED, None)
-        if waiting is not None:
-            waiting.append(hashing.of_batch(index))
-
-    def given(iterator: Any, batch: Any) -> None:  # noqa: ANN401
-        waiting = getattr(iterator, _ASKED, None)
-        order = waiting.popleft() if waiting else None
-        # Fetched without gradient: an evaluation, which is not part of the training's order.
-        if not recorder.wakes() or not torch.is_grad_enabled():
-            return
-        recorder.window.batches.append(hashing.of_batch(batch))
-        if order is not None:
-            recorder.window.order.append(order)
-
-    note_open = recorder.guard.hook("loader", opened)
-    note_asked = recorder.guard.hook("sampler", asked)
-    note_given = recorder.guard.hook("batch", given)
+    opened = recorder.guard.hook("loader", functools.partial(_opened, recorder))
+    asked = recorder.guard.hook("sampler", _asked)
+    given = recorder.guard.hook("batch", functools.partial(_given, recorder))
 
     def construct(original: Function) -> Function:
         def __init__(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401, N807
-            note_open(self, loader)  # first: a loader with workers asks for batches while it is being made
+            opened(self, loader)  # first: a loader with workers asks for batches while it is being made
             original(self, loader, *args, **kwargs)
 
         return __init__
@@ -56,7 +36,7 @@ def install(recorder: Recorder) -> None:
     def ask(original: Function) -> Function:
         def _next_index(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
             index = original(self, *args, **kwargs)
-            note_asked(self, index)
+            asked(self, index)
             return index
 
         return _next_index
@@ -64,7 +44,7 @@ def install(recorder: Recorder) -> None:
     def give(original: Function) -> Function:
         def __next__(self: Any) -> Any:  # noqa: ANN401, N807
             batch = original(self)
-            note_given(self, batch)
+            given(self, batch)
             return batch
 
         return __next__
@@ -72,6 +52,29 @@ def install(recorder: Recorder) -> None:
     replace(base, "__init__", construct)
     replace(base, "_next_index", ask)
     replace(base, "__next__", give)
+
+
+def _opened(recorder: Recorder, iterator: Any, loader: Any) -> None:  # noqa: ANN401
+    recorder.setting.loaders[json.dumps(describe(loader))] = None
+    if not isinstance(loader.dataset, IterableDataset):
+        setattr(iterator, _ASKED, collections.deque())
+
+
+def _asked(iterator: Any, index: Any) -> None:  # noqa: ANN401
+    waiting = getattr(iterator, _ASKED, None)
+    if waiting is not None:
+        waiting.append(hashing.of_batch(index))
+
+
+def _given(recorder: Recorder, iterator: Any, batch: Any) -> None:  # noqa: ANN401
+    waiting = getattr(iterator, _ASKED, None)
+    order = waiting.popleft() if waiting else None
+    # Fetched without gradient: an evaluation, which is not part of the training's order.
+    if not recorder.wakes() or not torch.is_grad_enabled():
+        return
+    recorder.window.batches.append(hashing.of_batch(batch))
+    if order is not None:
+        recorder.window.order.append(order)
 
 
 def describe(loader: Any) -> dict[str, Any]:  # noqa: ANN401 - subclasses add what they like

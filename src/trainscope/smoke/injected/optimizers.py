@@ -67,15 +67,12 @@ class Tracked:
         """Return norms of the moments, the smallest step counter, and how many parameters have state."""
         states = [optimizer.state[p] for p in self.parameters if p in optimizer.state]
         with torch.no_grad():
-            found = [
-                total(host(norms(tensors))) if tensors else None
-                for names in (FIRST_MOMENTS, SECOND_MOMENTS)
-                if (tensors := _tensors(states, names)) is not None
-            ]
+            moments = [_tensors(states, names) for names in (FIRST_MOMENTS, SECOND_MOMENTS)]
+            first, second = [total(host(norms(tensors))) if tensors else None for tensors in moments]
             counters = [float(s["step"]) for s in states[:: max(1, len(states) // COUNTERS)] if "step" in s]
         return {
-            "m": found[0],
-            "v": found[1],
+            "m": first,
+            "v": second,
             "state_step": min(counters, default=None),
             "state_tensors": sum(1 for state in states if state),
         }

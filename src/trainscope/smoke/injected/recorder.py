@@ -11,19 +11,20 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
 from ...probe import process
-from . import calibration, environment, hashing, memory
+from . import calibration, hashing, memory
 from .buffers import Buffers
 from .forwards import Forwards
 from .graphs import LiveGraphs, Token, first_nonfinite
 from .guard import Guard
-from .models import Models, fingerprint
+from .labels import LabelHistogram
+from .models import Models
 from .norms import gradient_norms, total
 from .optimizers import Tracked, options_of
+from .setting import Setting
 from .sink import Sink, pack, rank
 from .window import Window, evaluation
 
@@ -51,25 +52,18 @@ class Recorder:
         self.sink = Sink(folder)
         self.guard = Guard(lambda fault: self.sink.write("fault", fault=fault))
         self.models, self.forwards, self.graphs, self.buffers = Models(), Forwards(), LiveGraphs(), Buffers()
+        self.setting, self._labels = Setting(self.models), LabelHistogram()
         self.tracked: weakref.WeakKeyDictionary[Optimizer, Tracked] = weakref.WeakKeyDictionary()
         self.active = [True]
         """Whether this process may record; a list, so that hooks can share it."""
         self.window = Window()
         self.inside_backward = 0
-        self.compiled = False
-        self.histogram: Tensor | None = None
         self.token: Token | None = None
         self.schedulers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self.loaders: dict[str, None] = {}
         self.created = 0
         self.backwards = 0
         self.clipped: dict[int, tuple[int, float]] = {}
         """``id`` of a parameter to (backward count, gradient norm) from just before it was clipped."""
-        self.used: set[str] = set()
-        """Modules with parameters that are not trained, which ran before the first step."""
-        self.temporary: list[Any] = []
-        """Handles of hooks that go at the first step."""
-        self._left_out: list[tuple[str, weakref.ref[Tensor]]] = []
         self._ended = self._nonfinite = False
         self._pid = os.getpid()
         self._done = self._raised = 0
@@ -89,12 +83,6 @@ class Recorder:
     def is_root(self, module: object) -> bool:
         """Tell whether `module` is an outermost one that is being recorded."""
         return self.active[0] and any(ref() is module for ref in self.models.roots)
-
-    def forget_temporary(self) -> None:
-        """Take away the hooks that were for the time before the first step."""
-        for handle in self.temporary:
-            handle.remove()
-        self.temporary.clear()
 
     def skipped_step(self, optimizer: Optimizer) -> None:
         """Note a step that a GradScaler refused."""
@@ -119,7 +107,9 @@ class Recorder:
         self.end_if_done()
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         if not self._started:
-            self._begin(optimizer)
+            self._started = True
+            self.sink.open()
+            self.sink.write("begin", rank=rank(), **self.setting.begin(parameters, list(self.tracked)))
         tracked.parameters = parameters
         tracked.updates.before(parameters)
         return tracked
@@ -138,10 +128,12 @@ class Recorder:
 
     def after_step(self, optimizer: Optimizer, tracked: Tracked, *, skipped: bool = False) -> None:
         """Take the numbers of one optimizer's step; close the round when every optimizer has stepped."""
-        self.forget_temporary()
+        self.setting.forget_temporary()
         updates = tracked.updates.after(tracked.parameters)
         window, self.window = self.window, Window()
-        self._count_labels(window)
+        described = self._labels.add(window.forwards)
+        if described is not None:
+            self.sink.write("labels", **described)
         options = options_of(optimizer)
         names = [
             self.models.name_of(p) or f"optimizer{tracked.number}.param{i}" for i, p in enumerate(tracked.parameters)
@@ -193,10 +185,10 @@ class Recorder:
             graphs=len(self.graphs),
             rng=hashing.of_random_state(),
             created=self.created,
-            label_entropy=self._entropy(),
+            label_entropy=self._labels.entropy(),
             buffers=self.buffers.update(self.models.alive()),
             evaluated=evaluation(self.forwards.evaluated()),
-            left_out=self._left_out_with_gradient(),
+            left_out=self.setting.left_out_with_gradient(),
         )
         self._done += 1
 
@@ -219,7 +211,7 @@ class Recorder:
             self.close_round()
             if not self._ended:
                 self._ended = True
-                self.sink.write("end", why=why, evaluated=evaluation(self.forwards.evaluated()), **self._facts())
+                self.sink.write("end", why=why, evaluated=evaluation(self.forwards.evaluated()), **self.setting.end())
 
     def before_backward(self, root: Tensor | None, raw: Tensor | None, divisor: float | None) -> None:
         """Note a backward that starts from `root`; `raw` is the loss before the GradScaler."""
@@ -253,47 +245,3 @@ class Recorder:
         window.zero_grads += 1
         if window.backward_calls and not any(t.in_closure for t in self.tracked.values()):
             window.thrown += total(gradient_norms(parameters())) > 0
-
-    def _begin(self, optimizer: Optimizer) -> None:
-        self._started = True
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        self.models.discover(parameters)
-        self.models.rename()
-        trained = {id(p) for o in list(self.tracked) for g in o.param_groups for p in g["params"]}
-        self._left_out = [
-            (name, weakref.ref(p)) for name, p in self.models.named() if p.requires_grad and id(p) not in trained
-        ]
-        found = fingerprint(self.models, trained)
-        self.sink.open()
-        self.sink.write(
-            "begin",
-            rank=rank(),
-            environment={**environment.facts(found.pop("device")), "dtype": found.pop("dtype")},
-            **found,
-        )
-
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "loaders": list(self.loaders),
-            "compiled": self.compiled,
-            "modules_used": sorted(self.used),
-        }
-
-    def _left_out_with_gradient(self) -> list[str]:
-        return [name for name, ref in self._left_out if (p := ref()) is not None and p.grad is not None]
-
-    def _count_labels(self, window: Window) -> None:
-        for forward in window.forwards:
-            found = forward.largest()
-            if found is None:
-                continue
-            if self.histogram is None or len(self.histogram) != len(found.histogram):
-                self.histogram = torch.zeros_like(found.histogram)
-                self.sink.write("labels", classes=found.classes, reduction=found.reduction, smoothing=found.smoothing)
-            self.histogram += found.histogram
-
-    def _entropy(self) -> float | None:
-        if self.histogram is None or not int(self.histogram.sum()):
-            return None
-        share = self.histogram.double() / self.histogram.sum()
-        return float(-torch.special.xlogy(share, share).sum())

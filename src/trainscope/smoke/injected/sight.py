@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from ...probe.names import modules
 from ...probe.routing import blocks
-from .forwards import Forward, RouterHook, labels_of, tensors_in
+from .forwards import Forward, Hook, RouterHook, UsedHook, tensors_in
+from .labels import labels_of
 from .patches import replace
 from .recorder import Recorder
 
@@ -28,11 +29,12 @@ _wrapped: set[type] = set()
 
 def see_models(recorder: Recorder, parameters: Sequence[Tensor]) -> None:
     """Find the models of `parameters` and listen to those that are new."""
+    shares = recorder.guard.hook("routing", recorder.forwards.add_shares)
     for root in recorder.models.discover(parameters):
         _wrap_forward(recorder, type(root))
         for name, module, chosen in blocks(root):
             if chosen is not None:
-                module.register_forward_hook(RouterHook(name, chosen, recorder.forwards, recorder.active))
+                module.register_forward_hook(RouterHook(name, chosen, shares))
         _watch_frozen(recorder, root)
 
 
@@ -75,17 +77,13 @@ def _leave(recorder: Recorder, forward: Forward | None, output: Any) -> None:  #
 
 def _watch_frozen(recorder: Recorder, root: nn.Module) -> None:
     """Note which modules with parameters that are not trained run; until the first step only."""
-
-    def watch(name: str, module: nn.Module) -> None:
-        def used(*_arguments: object) -> None:
-            if not torch.compiler.is_compiling():
-                recorder.used.add(name)
-
-        recorder.temporary.append(module.register_forward_pre_hook(used))
-
     for name, module in modules(root):
-        if any(p is not None and not p.requires_grad for p in module._parameters.values()):
-            watch(recorder.models.module_name(module) or name, module)
+        # That a container ran does not say that it used a parameter of its own.
+        if next(module.children(), None) is None and any(
+            p is not None and not p.requires_grad for p in module._parameters.values()
+        ):
+            hook = UsedHook(recorder.models.module_name(module) or name, recorder.setting.used)
+            recorder.setting.temporary.append(module.register_forward_pre_hook(hook))
 
 
 def install(recorder: Recorder) -> None:
@@ -96,7 +94,7 @@ def install(recorder: Recorder) -> None:
 
 
 def _modes(recorder: Recorder) -> None:
-    def note(training: bool) -> None:  # noqa: FBT001
+    def note(training: bool) -> None:
         # Frames: this function, the guard, the wrapper, and the forward that called it.
         module = sys._getframe(3).f_locals.get("self")
         forward = recorder.forwards.current()
@@ -163,11 +161,12 @@ def _compile(recorder: Recorder) -> None:
     """Take hooks out of what is being compiled: they would break its graph."""
 
     def note(module: nn.Module) -> None:
-        recorder.compiled = True
+        recorder.setting.compiled = True
         for inner in module.modules():
-            for key in [k for k, hook in inner._forward_hooks.items() if isinstance(hook, RouterHook)]:
-                del inner._forward_hooks[key]
-        recorder.forget_temporary()
+            hooks: dict[int, Any] = inner._forward_hooks
+            for key in [key for key, hook in hooks.items() if isinstance(hook, Hook)]:
+                del hooks[key]
+        recorder.setting.forget_temporary()
 
     seen = recorder.guard.hook("compile", note)
 
@@ -177,7 +176,7 @@ def _compile(recorder: Recorder) -> None:
             if isinstance(target, nn.Module):
                 seen(target)
             elif model is not None:
-                recorder.compiled = True
+                recorder.setting.compiled = True
             return original(model, *args, **kwargs)
 
         return function

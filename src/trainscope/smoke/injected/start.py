@@ -10,7 +10,7 @@ import sys
 
 import torch
 
-from . import hooks, loaders, patches, sight
+from . import gradient_hooks, hooks, loaders, patches, sight
 from .recorder import Recorder
 
 
@@ -21,6 +21,7 @@ def start() -> None:
         seed(int(wanted["seed"]))
     recorder = Recorder(int(wanted["steps"]), wanted["folder"])
     hooks.install(recorder)
+    gradient_hooks.install(recorder)
     sight.install(recorder)
     loaders.install(recorder)
     patches.suspend_for_script()

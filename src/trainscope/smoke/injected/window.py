@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
-from . import hashing
-from .forwards import Forward, Labels
+from .forwards import Forward
+from .labels import Labels
 
 
 @dataclass(slots=True)
@@ -136,8 +136,3 @@ def _ignored(labels: Sequence[Labels]) -> float | None:
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-def combined(hashes: Sequence[int]) -> int | None:
-    """Return one hash of several, None of none."""
-    return hashing.together(hashes) if hashes else None
