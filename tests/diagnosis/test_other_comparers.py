@@ -133,6 +133,12 @@ def test_a_processor_that_is_slower_for_everything_is_no_finding():
     assert "cost_change" in said(hidden, slow)
 
 
+def test_steps_of_a_fraction_of_a_millisecond_are_not_judged():
+    assert (
+        said(smoke_run({"train/cpu_step_time": 0.0014 * FLAT}), smoke_run({"train/cpu_step_time": 0.0007 * FLAT})) == {}
+    )
+
+
 def test_a_few_slow_steps_and_another_processor_are_not_judged():
     spikes = 0.02 * FLAT + 0.2 * (np.arange(STEPS) % 4 == 0)
     assert said(smoke_run({"train/cpu_step_time": spikes}), smoke_run()) == {}

@@ -11,6 +11,7 @@ Algorithm
     Memory: growth after the first tenth of the run, and the peak, each against the baseline's with a floor.
 Parameters
     ratio: least ratio of CPU times.
+    milliseconds: least difference of CPU times.
     memory: share of the baseline's peak that is no noise.
     memory_floor: MiB that are no noise, whatever the peak.
 False positives
@@ -47,6 +48,8 @@ class Params:
 
     ratio: float = 1.3
     """Of CPU time."""
+    milliseconds: float = 2.0
+    """Of CPU time a step: steps of under a millisecond are mostly what surrounds them."""
     memory: float = 0.05
     """Of the baseline's peak."""
     memory_floor: float = 16.0
@@ -77,7 +80,8 @@ def _time(pair: Pair, params: Params) -> tuple[Finding | None, Comparison | None
     now, then = _calibrated(pair)
     median = float(np.median(now) / max(float(np.median(then)), 1e-9))
     lower = float(np.quantile(now, 0.25) / max(float(np.quantile(then, 0.25)), 1e-9))
-    slow = min(median, lower) >= params.ratio
+    more = 1e3 * float(np.median(_late(theirs))) * (median - 1.0)
+    slow = min(median, lower) >= params.ratio and more >= params.milliseconds
     line = Comparison(TIME, "worse" if slow else "within margin", None, median, (1 / params.ratio, params.ratio))
     if not slow:
         return None, line

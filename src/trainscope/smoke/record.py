@@ -52,11 +52,6 @@ SERIES: Mapping[str, Field] = {
         "CPU time of the process from step to step, all threads, loader included, without the recorder's "
         "own; data loader workers are other processes and not in it",
     ),
-    "smoke/calibration_time": Field(
-        "s",
-        "CPU time of a fixed piece of work at the end of the step: how fast the processor is just then, beside "
-        "whatever else runs on it",
-    ),
     "memory/peak_mb": Field("MiB", "highest resident memory so far"),
     "memory/cuda_peak_mb": Field("MiB", "highest memory held for tensors on all CUDA devices so far"),
     "memory/live_graphs": Field(

@@ -95,7 +95,6 @@ class Rows:
             "micro_batches": sum(part["micro_batches"] for part in parts),
             "wall_time": row["wall"],
             "train/cpu_step_time": cpu,
-            "smoke/calibration_time": row.get("calibration"),
             "memory/peak_mb": row["peak"],
             "memory/cuda_peak_mb": row["cuda"][1],
             "memory/live_graphs": row["graphs"],
