@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ...probe import process
-from . import calibration, hashing, memory
+from . import hashing, memory
 from .buffers import Buffers
 from .forwards import Forwards
 from .graphs import LiveGraphs, Token, first_nonfinite
@@ -177,7 +177,6 @@ class Recorder:
             step=self._done,
             parts=parts,
             time=timed,
-            calibration=calibration.seconds(),
             wall=time.time(),
             memory=process.cpu_memory_mb(),
             peak=memory.peak_mb(),
