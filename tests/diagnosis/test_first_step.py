@@ -10,7 +10,7 @@ from .runs import layers, parameters, said
 
 
 def run(gradient: dict | None = None, loss: float = 0.0, **facts: object):
-    made = smoke_run(parameters=parameters(), **facts)
+    made = smoke_run(**{"parameters": parameters(), **facts})
     series = dict(made.series)
     values = series["train/loss"].value.copy()
     values[0] += loss
@@ -57,6 +57,6 @@ def test_dropout_may_change_the_first_loss():
 
 
 def test_other_first_weights_or_batches_are_not_judged():
-    assert change(run({"head.weight": 1.0}, model__initial_hash=99)) == []
+    assert change(run({"head.weight": 1.0}, parameters=parameters(seed=500))) == []
     other = smoke_run({"smoke/batch_hash": np.arange(150), "smoke/target_hash": np.arange(150)})
     assert change(replace(other, layers=layers(gradient={"head.weight": 1.0}))) == []

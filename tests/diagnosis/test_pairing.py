@@ -7,7 +7,7 @@ from smoke_runs import STEPS, smoke_run
 
 from trainscope.diagnosis.pairing import pair_with, pairing_of
 
-from .runs import log, losses
+from .runs import log, losses, parameters
 
 
 def test_the_noise_of_two_logs_tells_whether_they_share_their_batches():
@@ -52,3 +52,14 @@ def test_of_several_baselines_the_one_that_pairs_is_the_partner():
     pair = pair_with(log(losses(seed=3) + 0.1), [log(losses(seed=s)) for s in range(5)])
     assert pair.pairing.exact
     assert np.array_equal(pair.base.series["train/loss"].value, losses(seed=3))
+
+
+def test_a_new_tensor_or_one_that_is_frozen_now_leaves_the_pair_as_it_is():
+    base = smoke_run(parameters=parameters())
+    frozen = [[*p[:3], "frozen"] if i == 1 else p for i, p in enumerate(parameters())]
+    more = [*parameters(), ["aux.weight", [3, 3], 5, "frozen"]]
+    for changed in (frozen, more):
+        run = smoke_run({"train/loss": losses()}, parameters=changed, model__initial_hash=99)
+        assert pairing_of(run, base).exact
+    other = smoke_run({"train/loss": losses()}, parameters=parameters(seed=500))
+    assert pairing_of(other, base).reasons == ("other first weights",)

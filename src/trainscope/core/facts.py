@@ -7,6 +7,7 @@ tuple or False. Names and meanings of the facts: :mod:`trainscope.smoke.record`.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -122,15 +123,20 @@ def first_difference(run: Run, base: Run, series: Sequence[str]) -> int | None:
 
 
 def initial_weights_differ(run: Run, base: Run) -> bool:
-    """Tell whether both say with which weights they began, and these are not the same."""
-    mine, theirs = (one.config.get("smoke.model.initial_hash") for one in (run, base))
-    return mine is not None and theirs is not None and mine != theirs
+    """Tell whether both say with which weights they began, and these are not the same.
+
+    Tensors that only one of them has (a new head), and tensors that are frozen in only one, make no difference.
+    """
+    mine, theirs = _first_bytes(run), _first_bytes(base)
+    if mine and theirs:
+        common = (mine & theirs).total()
+        return common < min(mine.total(), theirs.total())
+    hashes = [one.config.get("smoke.model.initial_hash") for one in (run, base)]
+    return None not in hashes and hashes[0] != hashes[1]
 
 
-def same_shapes(run: Run, base: Run) -> bool:
-    """Tell whether both say of which shapes their trainable parameters are, and these are the same."""
-    mine, theirs = (one.config.get("smoke.model.shapes_hash") for one in (run, base))
-    return mine is not None and mine == theirs
+def _first_bytes(run: Run) -> Counter[tuple[tuple[int, ...], int]]:
+    return Counter((p.shape, p.initial) for p in parameters(run) if p.initial is not None)
 
 
 def positive_steps(series: Series | None) -> list[int]:

@@ -59,7 +59,7 @@ def _stream_difference(run: Run, base: Run) -> str | None:
         return f"other batches from step {batches} on"
     weights = facts.initial_weights_differ(run, base)
     if weights:
-        return "other initial weights of the same size"
+        return "other first weights"
     random = facts.first_difference(run, base, facts.RANDOM)
     if random is not None:
         return f"another stream of random numbers from step {random} on"
