@@ -96,7 +96,13 @@ def test_a_script_out_of_time_is_ended_with_all_its_children(record: Record):
 
 def test_ctrl_c_ends_the_script_and_leaves_no_run(tmp_path: Path):
     command = (*CLI, "--out", str(tmp_path / "out"), "--", *script("endings", "sleep"))
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    # A shell starts background jobs deaf to Ctrl-C; nobody who presses it would.
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     log = tmp_path / "out" / "output.log"
     deadline = time.monotonic() + 60
     while not (log.exists() and log.read_text().count("loss ") == 3):

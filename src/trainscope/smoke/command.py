@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import RawIOBase
 from pathlib import Path
 from types import FrameType
 from typing import IO, NoReturn
@@ -71,7 +72,7 @@ def execute(wish: Wish, records: Path, log: Path, watch: Watcher) -> Outcome:
         On Ctrl-C or SIGTERM, after the command has been ended.
     """
     began = time.monotonic()
-    with log.open("wb") as file, _terminable():
+    with log.open("wb", buffering=0) as file, _terminable():
         process = _start(wish, records)
         assert process.stdout is not None
         tail: collections.deque[bytes] = collections.deque(maxlen=TAIL_LINES)
@@ -173,7 +174,7 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
         return
 
 
-def _copy(source: IO[bytes], file: IO[bytes], tail: collections.deque[bytes]) -> None:
+def _copy(source: IO[bytes], file: RawIOBase, tail: collections.deque[bytes]) -> None:
     for line in _lines(source):
         file.write(line)
         tail.append(line)

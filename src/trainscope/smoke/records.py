@@ -60,6 +60,15 @@ def read(folder: Path) -> list[Record]:
     return [best[rank] for rank in sorted(best)]
 
 
+def startup_fault(folder: Path) -> str | None:
+    """Return why the recorder could not start in a process that imported torch, None if it could."""
+    try:
+        text = (folder / "fault").read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+    return text.partition("\n")[0]
+
+
 def _parse(path: Path) -> Record:
     record = Record()
     names: dict[int, Sequence[str]] = {}

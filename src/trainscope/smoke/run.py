@@ -10,7 +10,7 @@ from pathlib import Path
 from trainscope.core.errors import StoreError, TrainingFailedError
 from trainscope.smoke import convert
 from trainscope.smoke.command import Outcome, Watcher, Wish, execute
-from trainscope.smoke.records import Record, read
+from trainscope.smoke.records import Record, read, startup_fault
 
 LOG_FILE = "output.log"
 """All that the command printed, inside ``--out``."""
@@ -53,7 +53,7 @@ def smoke(wish: Wish, out: Path, watch: Watcher) -> Smoke:
         with tempfile.TemporaryDirectory(prefix="trainscope-") as folder:
             outcome = execute(wish, Path(folder), out / LOG_FILE, watch)
             records = read(Path(folder))
-            _judge(outcome, records, wish)
+            _judge(outcome, records, startup_fault(Path(folder)), wish)
             paths = convert.write(records, wish, out)
     except OSError as error:
         raise StoreError(f"{error.filename or out}: cannot be written ({error.strerror})") from None
@@ -67,7 +67,7 @@ def smoke(wish: Wish, out: Path, watch: Watcher) -> Smoke:
     )
 
 
-def _judge(outcome: Outcome, records: list[Record], wish: Wish) -> None:
+def _judge(outcome: Outcome, records: list[Record], fault: str | None, wish: Wish) -> None:
     """Raise unless the command did what a smoke run needs."""
     name = Path(wish.command[0]).name
     done = len(records[0].steps) if records else 0
@@ -78,6 +78,8 @@ def _judge(outcome: Outcome, records: list[Record], wish: Wish) -> None:
     # A script that ends with an error because it was ended after the wanted steps has done its part.
     if outcome.code != 0 and not finished:
         raise TrainingFailedError(f"{name}: {_ending(outcome.code)} {after}", outcome.tail)
+    if not records and fault is not None:
+        raise TrainingFailedError(f"{name}: the recorder could not start ({fault})", outcome.tail)
     if not records:
         raise TrainingFailedError(f"{name}: no optimizer step was seen ({_HINT})", outcome.tail)
 

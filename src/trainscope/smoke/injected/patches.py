@@ -44,10 +44,15 @@ def suspended() -> Iterator[None]:
 def suspend_for_script() -> None:
     """Make ``torch.jit.script`` see torch as it is."""
     original = torch.jit.script
+    depth = [0]
 
     @functools.wraps(original)
     def script(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        with suspended():
-            return original(*args, **kwargs)
+        depth[0] += 1  # it calls itself for every function it meets
+        try:
+            with suspended() if depth[0] == 1 else contextlib.nullcontext():
+                return original(*args, **kwargs)
+        finally:
+            depth[0] -= 1
 
     torch.jit.script = script
