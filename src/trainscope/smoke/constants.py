@@ -22,7 +22,7 @@ def facts_of(record: Record, wish: Wish, *, ranks: int) -> Facts:
         "steps": len(record.steps),
         "steps_wanted": wish.steps,
         "seed": wish.seed,
-        "ended": "steps" if record.end.get("why") == "steps" else "script",
+        "ended": "steps" if len(record.steps) >= wish.steps else "script",
         "ranks": ranks,
         "rank": record.rank,
         "faults": record.faults,

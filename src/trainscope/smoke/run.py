@@ -61,7 +61,7 @@ def smoke(wish: Wish, out: Path, watch: Watcher) -> Smoke:
     return Smoke(
         tuple(paths),
         len(first.steps),
-        "steps" if first.end.get("why") == "steps" else "script",
+        "steps" if len(first.steps) >= wish.steps else "script",
         outcome.seconds,
         tuple(dict.fromkeys(fault for record in records for fault in record.faults)),
     )
