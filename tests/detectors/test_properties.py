@@ -177,5 +177,6 @@ def test_a_constant_near_the_limits_of_floats_breaks_nothing(value):
 def test_the_same_run_gives_the_same_findings(detector):
     fault = PLANTED[detector]
     params = fault.params or {}
-    again = replace(fault.run, series={n: Series(n, s.step.copy(), s.value.copy()) for n, s in fault.run.series.items()})
+    copies = {n: Series(n, s.step.copy(), s.value.copy()) for n, s in fault.run.series.items()}
+    again = replace(fault.run, series=copies)
     assert findings(detector, fault.run, **params) == findings(detector, again, **params)
