@@ -17,9 +17,7 @@ import sys
 import tempfile
 import time
 
-os.environ.setdefault(
-    "OMP_WAIT_POLICY", "PASSIVE"
-)  # waiting threads of the matrix library would count as work
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # waiting threads of the matrix library would count as work
 
 import torch
 from gpt import GPT, LARGE, SMALL, batch
@@ -85,9 +83,7 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     passed = True
-    print(
-        f"{'model':7s}{'variant':26s}{'ms CPU':>9s}{'median':>9s}{'mean x':>9s}{'median x':>10s}{'limit':>8s}"
-    )
+    print(f"{'model':7s}{'variant':26s}{'ms CPU':>9s}{'median':>9s}{'mean x':>9s}{'median x':>10s}{'limit':>8s}")
     for model in options.models.split(","):
         seconds = measure(model, options.steps)
         bare = seconds["bare"]

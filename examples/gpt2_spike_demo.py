@@ -40,12 +40,8 @@ class Block(nn.Module):
 
     def forward(self, x):
         """Return features of the shape of `x`."""
-        q, k, v = (
-            p.unflatten(-1, (HEADS, -1)).transpose(1, 2) for p in self.qkv(self.ln1(x)).chunk(3, dim=-1)
-        )
-        x = x + self.proj(
-            functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
-        )
+        q, k, v = (p.unflatten(-1, (HEADS, -1)).transpose(1, 2) for p in self.qkv(self.ln1(x)).chunk(3, dim=-1))
+        x = x + self.proj(functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
         return x + self.mlp(self.ln2(x))
 
 
@@ -95,9 +91,7 @@ def main():
             spike = scope.step(loss.item(), batch_index=step)
             optimizer.step()
             if step % 20 == 0 or spike is not None:
-                told = (
-                    f"   <- spike at step {spike['step']}, score {spike['spike_score']:.1f}" if spike else ""
-                )
+                told = f"   <- spike at step {spike['step']}, score {spike['spike_score']:.1f}" if spike else ""
                 print(f"step {step:4d}  loss {loss.item():.3f}{told}")
     print(f"{options.steps} steps in {time.perf_counter() - begun:.0f} s, recorded in {path}")
     print(f"next: trainscope analyze {path}")

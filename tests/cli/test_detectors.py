@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from trainscope.detectors import DETECTORS
+from trainscope.diagnosis.compare import COMPARERS
 
 
 def test_every_detector_is_listed_with_what_it_needs(cli):
     lines = cli("detectors").out.splitlines()
     assert lines[0].split() == ["id", "on", "finds", "needs"]
-    assert [line.split()[0] for line in lines[1:]] == [d.id for d in DETECTORS]
+    assert [line.split()[0] for line in lines[1:]] == [one.id for one in (*DETECTORS, *COMPARERS)]
     assert all(line.split()[1] in {"yes", "no"} for line in lines[1:])
 
 
@@ -23,7 +24,7 @@ def test_the_list_shows_what_the_settings_turn_off_or_cap(cli, tmp_path: Path):
     assert (on["spikes"], on["plateau"], on["non_finite"], on["divergence"]) == ("no", "no", "info", "yes")
 
 
-@pytest.mark.parametrize("detector", DETECTORS, ids=lambda d: d.id)
+@pytest.mark.parametrize("detector", [*DETECTORS, *COMPARERS], ids=lambda d: d.id)
 def test_a_detector_is_explained_with_its_page_and_every_parameter(cli, detector):
     out = cli("explain", detector.id).out
     assert out.startswith(detector.page.strip())
@@ -33,7 +34,7 @@ def test_a_detector_is_explained_with_its_page_and_every_parameter(cli, detector
         assert value == (list(default) if isinstance(default, tuple) else default)
 
 
-@pytest.mark.parametrize("detector", DETECTORS, ids=lambda d: d.id)
+@pytest.mark.parametrize("detector", [*DETECTORS, *COMPARERS], ids=lambda d: d.id)
 def test_the_explained_settings_are_accepted(cli, tmp_path: Path, detector):
     out = cli("explain", detector.id).out
     table = out[out.index("\nSettings\n") + len("\nSettings\n") :]
@@ -42,7 +43,7 @@ def test_the_explained_settings_are_accepted(cli, tmp_path: Path, detector):
     assert (result.code, result.err) == (0, "")
 
 
-@pytest.mark.parametrize("detector", DETECTORS, ids=lambda d: d.id)
+@pytest.mark.parametrize("detector", [*DETECTORS, *COMPARERS], ids=lambda d: d.id)
 def test_every_parameter_says_what_it_means(cli, detector):
     lines = cli("explain", detector.id).out.splitlines()
     for name in detector.parameters():

@@ -17,7 +17,7 @@ from trainscope.detectors.base import Skipped
 
 from .runs import PLANTED, ROWS, findings, judged, run_of, scaled
 
-IDS = [d.id for d in DETECTORS]
+IDS = [d.id for d in DETECTORS if d.id in PLANTED]
 SEEDS = range(20)
 NOISE = ("gauss", "t3", "laplace", "lognormal")
 IN_UNITS_OF_ITS_OWN = {"loss_floor", "expectation"}
@@ -177,7 +177,6 @@ def test_a_constant_near_the_limits_of_floats_breaks_nothing(value):
 def test_the_same_run_gives_the_same_findings(detector):
     fault = PLANTED[detector]
     params = fault.params or {}
-    again = replace(
-        fault.run, series={n: Series(n, s.step.copy(), s.value.copy()) for n, s in fault.run.series.items()}
-    )
+    copies = {n: Series(n, s.step.copy(), s.value.copy()) for n, s in fault.run.series.items()}
+    again = replace(fault.run, series=copies)
     assert findings(detector, fault.run, **params) == findings(detector, again, **params)

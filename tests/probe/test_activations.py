@@ -175,9 +175,5 @@ def test_a_batch_kept_for_the_median_does_not_keep_the_activation_alive(attach):
     net = Net()
     probe = attach(net)
     net(batches(1, rows=5000)[0]).sum().backward()
-    kept = sum(
-        s.untyped_storage().nbytes()
-        for seen in probe.forwards.activations._seen.values()
-        for s in seen.samples
-    )
+    kept = sum(s.untyped_storage().nbytes() for seen in probe.forwards.activations._seen.values() for s in seen.samples)
     assert kept < 64_000

@@ -27,9 +27,7 @@ class Attn(nn.Module):
         else:
             scores = q @ k.transpose(-1, -2) / math.sqrt(SIZE)
             scores = scores.masked_fill(torch.ones(LENGTH, LENGTH).triu(1).bool(), -torch.inf)
-            weights = {"F": lambda s: F.softmax(s, dim=-1), "method": lambda s: s.softmax(-1)}[self.how](
-                scores
-            )
+            weights = {"F": lambda s: F.softmax(s, dim=-1), "method": lambda s: s.softmax(-1)}[self.how](scores)
             y = weights @ v
         return y.transpose(1, 2).reshape(x.shape)
 
@@ -75,15 +73,11 @@ def test_multihead_attention_is_seen_and_its_output_is_an_activation(attach, sta
     (reading,) = probe.read([probe.measure()])
     attn = model.self_attn
     q, k, _ = F.linear(x[0], attn.in_proj_weight, attn.in_proj_bias).detach().chunk(3, -1)
-    scores = (
-        q.view(10, 2, 8).transpose(0, 1) @ k.view(10, 2, 8).transpose(0, 1).transpose(1, 2) / math.sqrt(8)
-    )
+    scores = q.view(10, 2, 8).transpose(0, 1) @ k.view(10, 2, 8).transpose(0, 1).transpose(1, 2) / math.sqrt(8)
     scores = scores.masked_fill(padding[0], -torch.inf)
     got = stats(reading, "self_attn.in_proj_weight")
     assert got["attn_logit_max"] == pytest.approx(scores.max().item(), rel=1e-4)
-    assert got["attn_entropy"] == pytest.approx(
-        torch.special.entr(scores.softmax(-1)).sum(-1).mean().item(), rel=1e-4
-    )
+    assert got["attn_entropy"] == pytest.approx(torch.special.entr(scores.softmax(-1)).sum(-1).mean().item(), rel=1e-4)
     out = attn(x, x, x, key_padding_mask=padding)[0]
     assert got["act_std"] == pytest.approx(out.std().item(), rel=1e-3)
 

@@ -66,9 +66,7 @@ def test_the_update_of_a_step_is_what_its_optimizer_step_changed(attach, stats):
         found.append(probe.measure())
         before = [p.detach().clone() for p in model.parameters()]
         optimizer.step()
-        changes.append(
-            [(p.detach() - b).norm().item() for p, b in zip(model.parameters(), before, strict=True)]
-        )
+        changes.append([(p.detach() - b).norm().item() for p, b in zip(model.parameters(), before, strict=True)])
     probe.settle()
     for reading, change in zip(probe.read(found), changes, strict=True):
         for (name, p), want in zip(model.named_parameters(), change, strict=True):

@@ -26,9 +26,7 @@ def test_the_probe_imports_the_standard_library_and_torch_only():
                 top = name.partition(".")[0]
                 # numpy is imported only to restore its own generator, in a process that had one.
                 allowed = (
-                    top in sys.stdlib_module_names
-                    or top == "torch"
-                    or (path.stem, top) == ("random_state", "numpy")
+                    top in sys.stdlib_module_names or top == "torch" or (path.stem, top) == ("random_state", "numpy")
                 )
                 assert allowed, f"{path.name}: {name}"
 

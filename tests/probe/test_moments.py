@@ -36,9 +36,7 @@ def test_the_four_numbers_are_those_of_a_float64_loop(dtype):
     torch.manual_seed(0)
     tensors = [torch.randn(shape).to(dtype) for shape in SHAPES]
     for got, want in zip(measured(tensors), expected(tensors), strict=True):
-        torch.testing.assert_close(
-            got, want, rtol=1e-4, atol=5e-2
-        )  # single precision, half a million numbers
+        torch.testing.assert_close(got, want, rtol=1e-4, atol=5e-2)  # single precision, half a million numbers
 
 
 def test_a_float16_norm_above_65504_does_not_overflow():
@@ -73,9 +71,7 @@ def test_a_complex_tensor_has_the_norm_of_both_its_parts():
 
 def test_a_sparse_gradient_adds_up_duplicates_and_knows_its_zeros():
     index = torch.tensor([[1, 1, 4]])
-    tensor = torch.sparse_coo_tensor(
-        index, torch.tensor([[2.0], [3.0], [7.0]]), (6, 1), check_invariants=True
-    )
+    tensor = torch.sparse_coo_tensor(index, torch.tensor([[2.0], [3.0], [7.0]]), (6, 1), check_invariants=True)
     squares, total, low, high = (column.item() for column in measured([tensor]))
     assert (squares, total, low, high) == (25 + 49, 12, 0, 7)
 

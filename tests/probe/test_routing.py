@@ -106,9 +106,7 @@ def test_routers_of_hugging_face_models_are_seen(attach):
     (reading,) = probe.read([probe.measure()])
     assert len(reading.shares) == 2
     assert all("mlp.gate" in name for name in reading.shares)
-    assert all(
-        share.numel() == 4 and share.sum().item() == pytest.approx(1) for share in reading.shares.values()
-    )
+    assert all(share.numel() == 4 and share.sum().item() == pytest.approx(1) for share in reading.shares.values())
     attention = [name for name in reading.names if name.endswith("self_attn")]
     assert len(attention) == 2
     assert "attn_entropy" in reading.columns

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from trainscope.readers.source import open_source
 
 from trainscope.core.config import TrainScopeConfig
 from trainscope.core.errors import NoDataError, ReadError
 from trainscope.core.run import LayerTable, ShareTable
 from trainscope.readers import recorded
+from trainscope.readers.source import open_source
 from trainscope.store.block import LayerBlock
 from trainscope.store.writer import RunWriter
 
@@ -249,9 +249,7 @@ for steps, resume in ((120, False), (10, True)):
 def test_a_real_tree_of_trainscope_1_8_1_is_read_with_equal_values(tmp_path):
     command = [str(PEER), "-c", PEER_SCRIPT, str(tmp_path)]
     env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    done = subprocess.run(
-        command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False
-    )
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     truth = [tuple(map(float, line.split())) for line in done.stdout.splitlines() if line[0].isdigit()]
     (run,) = read(Path(tmp_path) / "real")

@@ -192,9 +192,7 @@ def test_no_device_sync_per_step_and_one_transfer_a_flush(scope_of, monkeypatch)
     original = transfer.to_host
     monkeypatch.setattr(Statistics, "deferred", property(lambda _self: True))
     for module in ("trainscope.probe.instrument", "trainscope.probe.histograms"):
-        monkeypatch.setattr(
-            f"{module}.to_host", lambda bundles: moves.append(len(bundles)) or original(bundles)
-        )
+        monkeypatch.setattr(f"{module}.to_host", lambda bundles: moves.append(len(bundles)) or original(bundles))
     train(scope_of, steps=30)
     once_for_edges, *flushes = moves
     assert once_for_edges == 1
@@ -228,9 +226,7 @@ BREAKS = {
 @pytest.mark.parametrize("place", BREAKS)
 def test_never_stops_training_by_its_own_fault(scope_of, monkeypatch, caplog, place):
     def broken(*_args, **_kwargs):
-        raise (
-            StoreError("disk full") if place in ("storing", "flushing") else RuntimeError("broken on purpose")
-        )
+        raise (StoreError("disk full") if place in ("storing", "flushing") else RuntimeError("broken on purpose"))
 
     home, name = BREAKS[place]
     monkeypatch.setattr(home, name, broken)

@@ -33,9 +33,7 @@ def launch(kind: str, folder: Path) -> list[dict]:
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env=env)
     assert done.returncode == 0, done.stderr[-3000:]
-    reports = [
-        json.loads((folder / f"{kind}_{rank}.json").read_text(encoding="utf-8")) for rank in range(ranks)
-    ]
+    reports = [json.loads((folder / f"{kind}_{rank}.json").read_text(encoding="utf-8")) for rank in range(ranks)]
     assert all(report["faults"] == {} for report in reports)
     return reports
 
@@ -62,9 +60,7 @@ def test_norms_on_two_ranks_are_those_of_the_run_on_one(plain, tmp_path, kind):
         for name in GLOBAL:
             # Updates are estimated on a sample of each rank's own part.
             close(found[name], want[name], 0.03 if (kind, name) == ("fsdp", "update_norm") else 1e-4)
-        for layer in (
-            p.name for p in (plain / "layers").iterdir() if p.stem.startswith(("first", "last", "scale"))
-        ):
+        for layer in (p.name for p in (plain / "layers").iterdir() if p.stem.startswith(("first", "last", "scale"))):
             got, expected = columns(path / "layers" / layer), columns(plain / "layers" / layer)
             for name in LAYER:
                 close(got[name], expected[name], 2e-3)

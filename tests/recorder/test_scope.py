@@ -232,9 +232,7 @@ def test_a_fall_of_the_loss_is_no_spike_and_a_leap_is(scope_of, training):
     spikes = []
     for step in range(300):
         noise = 0.02 * torch.randn(1, generator=generator).item()
-        value = (
-            3 * math.exp(-step / 60) + 1 + noise - (0.5 if step > 200 else 0) + (2.0 if step == 280 else 0)
-        )
+        value = 3 * math.exp(-step / 60) + 1 + noise - (0.5 if step > 200 else 0) + (2.0 if step == 280 else 0)
         spikes.append(scope.step(value))
     scope.detach()
     assert [s["step"] for s in spikes if s is not None] == [280]

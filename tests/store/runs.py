@@ -35,9 +35,7 @@ def block(step, names=NAMES, *, act_every=5, hist_every=50):
 
 def record(writer, steps, **options):
     for step in steps:
-        writer.append(
-            step, {"loss": 10.0 - step / 1000, "lr": 1e-3, "is_spike": False}, block(step, **options)
-        )
+        writer.append(step, {"loss": 10.0 - step / 1000, "lr": 1e-3, "is_spike": False}, block(step, **options))
 
 
 def make(tmp_path, steps, **fields):

@@ -17,9 +17,7 @@ def test_a_closed_run_is_the_documented_tree_and_reads_with_plain_pyarrow(tmp_pa
     run = tmp_path / "a"
     assert sorted(p.name for p in (run / "layers").iterdir()) == sorted(f"{n}.arrow" for n in NAMES)
     assert list((run / "journal").iterdir()) == []
-    assert plain_read(run / "global.arrow").column("loss").to_pylist() == [
-        10.0 - s / 1000 for s in range(120)
-    ]
+    assert plain_read(run / "global.arrow").column("loss").to_pylist() == [10.0 - s / 1000 for s in range(120)]
     table = plain_read(run / "layers" / "blocks.0.mlp.weight.arrow")
     assert table.column("step").to_pylist() == list(range(120))
     assert table.column("grad_l2_norm").to_pylist() == [value(s, 1) for s in range(120)]

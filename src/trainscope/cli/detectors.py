@@ -16,13 +16,17 @@ from trainscope.cli.output import write_stdout
 def detectors(config: Path | None) -> ExitCode:
     """List the detectors: id, whether the settings enable it, what it finds, and what it needs."""
     from trainscope.detectors import DETECTORS, configure
+    from trainscope.diagnosis.compare import COMPARERS, IDS, configured
 
-    enabled = {one.detector.id: one.severity for one in configure(settings_for(config, None))}
+    settings = settings_for(config, None)
+    enabled = {one.detector.id: one.severity for one in configure(settings, others=IDS)}
+    enabled |= {one.comparer.id: one.severity for one in configured(settings)}
     rows = [("id", "on", "finds", "needs")]
-    for detector in DETECTORS:
-        severity = enabled.get(detector.id)
-        on = severity.label if severity is not None else "yes" if detector.id in enabled else "no"
-        rows.append((detector.id, on, detector.title, ", ".join(detector.needs)))
+    known = [(d.id, d.title, d.needs) for d in DETECTORS] + [(c.id, c.title, c.needs) for c in COMPARERS]
+    for name, title, needs in known:
+        severity = enabled.get(name)
+        on = severity.label if severity is not None else "yes" if name in enabled else "no"
+        rows.append((name, on, title, ", ".join(needs)))
     widths = [max(len(row[i]) for row in rows) for i in range(3)] + [0]
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
     written = write_stdout("\n".join(line.rstrip() for line in lines) + "\n")

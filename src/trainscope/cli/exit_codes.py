@@ -17,7 +17,7 @@ class ExitCode(IntEnum):
     NO_DATA = 3
     """Nothing matched, or what matched holds no point."""
     COMMAND_FAILED = 4
-    """The training command crashed or timed out."""
+    """The training command crashed, timed out, or took no optimizer step."""
     INTERRUPTED = 130
     """Stopped by Ctrl-C."""
 

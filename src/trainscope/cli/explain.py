@@ -1,4 +1,4 @@
-"""``trainscope explain``: print all about one detector."""
+"""``trainscope explain``: print all about one detector or comparison."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from trainscope.cli.output import write_stdout
 
 if TYPE_CHECKING:
     from trainscope.detectors.base import Detector
+    from trainscope.diagnosis.base import Comparer
 
 
 @click.command(short_help="Print all about one detector.")
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
 def explain(detector: str) -> ExitCode:
     """Print all about one detector: what it finds, how, where it errs, and its parameters."""
     from trainscope.detectors import by_id
+    from trainscope.diagnosis.compare import COMPARERS
 
-    found = by_id(detector)
+    found = next((c for c in COMPARERS if c.id == detector), None) or by_id(detector)
     written = write_stdout(f"{found.page.strip()}\n\n{_settings(found)}")
     return ExitCode.PASS if written else ExitCode.CANNOT_JUDGE
 
 
-def _settings(detector: Detector[Any]) -> str:
+def _settings(detector: Detector[Any] | Comparer[Any]) -> str:
     """Return the parameters as a settings table ready to paste."""
     meanings = parameter_meanings(type(detector.params))
     lines = ["Settings", f"    [detectors.{detector.id}]", "    enabled = true"]

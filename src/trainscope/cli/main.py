@@ -18,11 +18,16 @@ import click
 from trainscope import __version__
 from trainscope.cli.exit_codes import ExitCode
 from trainscope.cli.output import say, silence_stdout, tell
-from trainscope.core.errors import NoDataError, TrainscopeError
+from trainscope.core.errors import NoDataError, TrainingFailedError, TrainscopeError
 
 COMMANDS: Mapping[str, str] = {
     "analyze": "Judge the logs of training runs.",
     "watch": "Judge a log while it is being written.",
+    "smoke": "Record the first steps of a training script, unchanged.",
+    "ci": "Run, judge, compare, report and gate in one go.",
+    "compare": "Compare a run with another.",
+    "baseline": "Keep a run to compare later ones with.",
+    "init": "Write a settings file and a workflow for this repository.",
     "detectors": "List the detectors.",
     "explain": "Print all about one detector.",
     "completion": "Print a shell completion script.",
@@ -87,8 +92,7 @@ def run(args: Sequence[str] | None = None) -> int:
         # Without its standalone mode, click ends so only where the reader of `--help` went away.
         silence_stdout()
     except TrainscopeError as error:
-        tell(str(error))
-        return ExitCode.NO_DATA if isinstance(error, NoDataError) else ExitCode.CANNOT_JUDGE
+        return _report(error)
     except OSError as error:
         if isinstance(sys.stdout, TextIOWrapper):
             silence_stdout()
@@ -103,6 +107,19 @@ def _tell_usage(error: click.ClickException) -> None:
     said = " ".join(error.format_message().split())
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else "trainscope"
     tell(f"{said.rstrip('.')}; see {command} --help")
+
+
+def _report(error: TrainscopeError) -> ExitCode:
+    """Show an error, after the last lines of a training command that failed, and return its exit code."""
+    from trainscope.report.text import printable
+
+    if isinstance(error, TrainingFailedError):
+        for line in error.tail:
+            say(f"  | {printable(line)}")
+    tell(str(error))
+    if isinstance(error, TrainingFailedError):
+        return ExitCode.COMMAND_FAILED
+    return ExitCode.NO_DATA if isinstance(error, NoDataError) else ExitCode.CANNOT_JUDGE
 
 
 def main() -> NoReturn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -66,7 +66,7 @@ def settings_for(
     changes: dict[str, object] = {}
     if fail_on is not None:
         changes["fail_on"] = fail_on
-    chosen = {"select": _split(select), "ignore": _split(ignore)}
+    chosen = {"select": split(select), "ignore": split(ignore)}
     changes |= {key: given for key, given in chosen.items() if given}
     settings = load_settings(config)
     try:
@@ -83,5 +83,6 @@ def _shown(file: Path | None) -> str:
     return file.name if file.is_absolute() and file.parent == Path.cwd().resolve() else str(file)
 
 
-def _split(values: Iterable[str]) -> Sequence[str]:
+def split(values: Iterable[str]) -> list[str]:
+    """Return the parts of repeated and comma-separated options."""
     return [part.strip() for value in values for part in value.split(",") if part.strip()]

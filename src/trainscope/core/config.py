@@ -46,9 +46,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = types.MappingProxyType(
 )
 """Named bundles of defaults, chosen with the key ``profile`` or the variable ``TRAINSCOPE_PROFILE``."""
 
-_MOVED = {
-    "spike_threshold": "thresholds live in the detector: detector = {name = 'z_score', threshold = 3.5}"
-}
+_MOVED = {"spike_threshold": "thresholds live in the detector: detector = {name = 'z_score', threshold = 3.5}"}
 
 
 class TrainScopeConfig(BaseModel):
@@ -159,9 +157,7 @@ class TrainScopeConfig(BaseModel):
     @property
     def detector_params(self) -> dict[str, Any]:
         """Parameters the user gave for the live detector."""
-        return (
-            {} if isinstance(self.detector, str) else {k: v for k, v in self.detector.items() if k != "name"}
-        )
+        return {} if isinstance(self.detector, str) else {k: v for k, v in self.detector.items() if k != "name"}
 
     def to_dict(self) -> dict[str, Any]:
         """Return every field, plug-in objects as their dotted path: fit for JSON."""
@@ -229,9 +225,7 @@ def _reason(error: ValidationError) -> str:
     key = str(first["loc"][0])
     if first["type"] == "extra_forbidden":
         hint = _MOVED.get(key)
-        return f"unknown field {key!r}" + (
-            f"; {hint}" if hint else did_you_mean(key, TrainScopeConfig.model_fields)
-        )
+        return f"unknown field {key!r}" + (f"; {hint}" if hint else did_you_mean(key, TrainScopeConfig.model_fields))
     message = first["msg"].removeprefix("Value error, ")
     return f"{key} = {first['input']!r:.60}: {message[0].lower()}{message[1:]}"
 

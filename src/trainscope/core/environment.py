@@ -34,9 +34,7 @@ def fields_from(environ: Mapping[str, str], known: Iterable[str], *, prefix: str
         if name in fields:
             found[name] = environ[variable]
         elif near := difflib.get_close_matches(name, sorted(fields), n=1, cutoff=0.85):
-            raise ConfigError(
-                f"environment: unknown variable {variable!r}; did you mean {prefix + near[0].upper()!r}?"
-            )
+            raise ConfigError(f"environment: unknown variable {variable!r}; did you mean {prefix + near[0].upper()!r}?")
     return found
 
 

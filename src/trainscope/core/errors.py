@@ -6,7 +6,8 @@
     ├── NoDataError       nothing matched, or what matched holds nothing to judge
     ├── RecorderError     the recorder was used out of order
     ├── ConfigError       a settings file or an option is wrong
-    └── StoreError        a recorded run cannot be written
+    ├── StoreError        a recorded run cannot be written
+    └── TrainingFailedError  a training command crashed, timed out or took no step
 
 Library code raises these and never prints or exits; ``cli/`` alone turns them into messages and
 exit codes. A message is one line: where, what, and the way out.
@@ -15,7 +16,7 @@ exit codes. A message is one line: where, what, and the way out.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 
@@ -60,6 +61,21 @@ class RecorderError(TrainscopeError):
 
 class StoreError(TrainscopeError):
     """A recorded run cannot be written: disk full, folder gone, remote store silent."""
+
+
+class TrainingFailedError(TrainscopeError):
+    """A training command crashed, ran out of time, or took no optimizer step.
+
+    Parameters
+    ----------
+    message : str
+    tail : sequence of str
+        The last lines the command printed.
+    """
+
+    def __init__(self, message: str, tail: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.tail = tuple(tail)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -8,6 +8,13 @@
     ignore = ["plateau"]                # all but these
     expect = ["train/loss at step 200 <= 6.5", "eval/loss min < 3"]
 
+    command = ["python", "train.py"]    # what `trainscope ci` runs, with the recorder injected
+    logs = ["runs/*/metrics.jsonl"]     # or what it reads instead
+    baseline = ["baseline.arrow"]       # what it compares with
+    steps = 200                         # optimizer steps of a smoke run
+    seed = 0                            # set for a smoke run; default: the script's own
+    timeout = 3600                      # seconds
+
     [detectors.spikes]                  # every key is optional
     enabled = true
     severity = "info"                   # caps or raises every finding of this detector
@@ -50,6 +57,18 @@ class Settings(BaseModel):
     """Detector ids to leave out."""
     expect: list[str] = Field(default_factory=list)
     """Metric expectations, such as ``train/loss at step 200 <= 6.5``."""
+    command: list[str] = Field(default_factory=list)
+    """The training command of `trainscope ci`."""
+    logs: list[str] = Field(default_factory=list)
+    """Logs that `trainscope ci` reads where there is no command."""
+    baseline: list[str] = Field(default_factory=list)
+    """Baseline files, folders or logs of `trainscope ci`."""
+    steps: int = Field(default=200, ge=1)
+    """Optimizer steps of a smoke run."""
+    seed: int | None = Field(default=None, ge=0)
+    """Seed of a smoke run; None leaves the script's own alone."""
+    timeout: float = Field(default=3600.0, gt=0)
+    """Seconds after which a smoke run is ended, and has failed."""
     detectors: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Detector id to its parameters, plus ``enabled`` and ``severity``."""
 

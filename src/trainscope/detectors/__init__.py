@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,22 +16,37 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
 from trainscope.core.settings import Settings, check_parameter, parse_severity
 from trainscope.detectors import (
+    clipping,
     divergence,
+    eval_mode,
     eval_noise,
     expectation,
     grad_norm,
     grad_vanishing,
+    graph_leak,
+    initial_loss,
     loss_floor,
     loss_shift,
     lr_schedule,
     lr_zero,
     non_finite,
+    non_finite_origin,
+    optimizer_state,
     oscillation,
     overfitting,
+    parameters_not_training,
     plateau,
+    rank_divergence,
+    repeated_batches,
+    router,
+    scheduler_pace,
     spikes,
+    stale_gradients,
+    step_accounting,
     step_order,
     throughput,
+    train_eval_gap,
+    unigram_floor,
     unrecovered_spike,
     zero_loss,
 )
@@ -54,6 +70,21 @@ DETECTORS: tuple[Detector[Any], ...] = (
     lr_zero.DETECTOR,
     throughput.DETECTOR,
     step_order.DETECTOR,
+    non_finite_origin.DETECTOR,
+    parameters_not_training.DETECTOR,
+    stale_gradients.DETECTOR,
+    clipping.DETECTOR,
+    optimizer_state.DETECTOR,
+    scheduler_pace.DETECTOR,
+    step_accounting.DETECTOR,
+    repeated_batches.DETECTOR,
+    eval_mode.DETECTOR,
+    initial_loss.DETECTOR,
+    unigram_floor.DETECTOR,
+    train_eval_gap.DETECTOR,
+    router.DETECTOR,
+    rank_divergence.DETECTOR,
+    graph_leak.DETECTOR,
     expectation.DETECTOR,
 )
 
@@ -91,8 +122,14 @@ def by_id(name: str) -> Detector[Any]:
     raise ConfigError(f"no detector is called {name!r}{did_you_mean(name, [d.id for d in DETECTORS])}")
 
 
-def configure(settings: Settings) -> tuple[Configured, ...]:
+def configure(settings: Settings, *, others: Collection[str] = ()) -> tuple[Configured, ...]:
     """Return the detectors to run, with their parameters.
+
+    Parameters
+    ----------
+    settings : Settings
+    others : collection of str
+        Ids that the settings may name too: those of comparisons with a baseline.
 
     Raises
     ------
@@ -100,7 +137,8 @@ def configure(settings: Settings) -> tuple[Configured, ...]:
         If a detector id or a parameter is unknown, or a value has the wrong type.
     """
     for name in (*settings.select, *settings.ignore, *settings.detectors):
-        by_id(name)
+        if name not in others:
+            by_id(name)
     chosen = []
     for detector in DETECTORS:
         options = dict(settings.detectors.get(detector.id, {}))
@@ -111,7 +149,7 @@ def configure(settings: Settings) -> tuple[Configured, ...]:
             raise ConfigError(f"detectors.{detector.id}.enabled: expected true or false, got {enabled!r}")
         raw = options.pop("severity", None)
         severity = None if raw is None else parse_severity(raw, f"detectors.{detector.id}.severity")
-        params = _with_options(detector, options)
+        params = with_options(detector.id, detector.params, detector.parameters(), options)
         if not enabled and isinstance(params, expectation.Params) and params.expect:
             raise ConfigError(
                 f"detectors.expectation.enabled: false, but expect has {len(params.expect)}; remove one of the two"
@@ -128,14 +166,20 @@ def _wanted(detector: Detector[Any], params: object, settings: Settings) -> bool
     return detector.id not in settings.ignore and (not settings.select or detector.id in settings.select)
 
 
-def _with_options(detector: Detector[Any], options: dict[str, Any]) -> Any:  # noqa: ANN401 - a Params of its own type
-    defaults = detector.parameters()
+def with_options(id: str, params: Any, defaults: Mapping[str, Any], options: dict[str, Any]) -> Any:  # noqa: ANN401 - a Params of its own type
+    """Return `params` with the user's options put over the defaults.
+
+    Raises
+    ------
+    ConfigError
+        If a parameter is unknown or a value has the wrong type.
+    """
     for key, value in options.items():
-        where = f"detectors.{detector.id}.{key}"
+        where = f"detectors.{id}.{key}"
         if key not in defaults:
             raise ConfigError(f"{where}: no such parameter{did_you_mean(key, [*defaults, 'enabled', 'severity'])}")
         check_parameter(value, defaults[key], where)
-    return replace(detector.params, **options)
+    return replace(params, **options)
 
 
 def judge(run: Run, chosen: tuple[Configured, ...]) -> Judgement:

@@ -68,6 +68,27 @@ def training_losses(run: Run, *, adversarial: bool = True) -> list[Series] | Ski
     return parts or Skipped("needs train/loss")
 
 
+def needs_smoke(run: Run, *names: str) -> Skipped | None:
+    """Return why a detector of recorded facts has nothing to judge, None if it has.
+
+    Parameters
+    ----------
+    names : str
+        Series of which at least one must be there.
+    """
+    if "smoke.steps" not in run.config:
+        return Skipped("needs a run recorded with trainscope smoke or trainscope ci")
+    if names and all(run.get(name) is None for name in names):
+        return Skipped(f"needs {' or '.join(names)}")
+    return None
+
+
+def single_optimizer(run: Run) -> bool:
+    """Tell whether one optimizer steps, so that an order of calls within a step is plain."""
+    steps = run.get("smoke/optimizer_steps")
+    return steps is None or bool((steps.value <= 1).all())
+
+
 def by_kind(run: Run, *kinds: Kind) -> list[Series]:
     """Return the non-empty series of these kinds, in the run's order."""
     return [s for name, s in run.series.items() if len(s) and kind(name) in kinds]

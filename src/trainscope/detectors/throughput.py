@@ -42,6 +42,8 @@ class Params:
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     """Return the longest slow stretch, if there is one."""
+    if run.get("train/cpu_step_time") is not None:
+        return Skipped("the wall time of a smoke run on a shared machine says little")
     source = _step_time(run)
     if source is None:
         return Skipped("needs train/step_time, train/tokens_per_second or time stamps")

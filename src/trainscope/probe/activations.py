@@ -167,9 +167,7 @@ class Activations:
         # Cloned: a view would keep the activation in memory.
         seen.samples.append(spread(values, MEDIAN_SAMPLE)[:MEDIAN_SAMPLE].to(torch.float32, copy=True))
         if isinstance(module, _FUNCTIONS) and values.dim() > 1:
-            units = (
-                1 if values.dim() == 4 else values.dim() - 1
-            )  # channels of an image, else the last dimension
+            units = 1 if values.dim() == 4 else values.dim() - 1  # channels of an image, else the last dimension
             peak = values.abs().amax(dim=[d for d in range(values.dim()) if d != units])
             if seen.peak is None or seen.peak.shape != peak.shape:
                 seen.peak = peak
@@ -240,11 +238,7 @@ def leaves(model: nn.Module) -> list[tuple[str, nn.Module]]:
     inside: set[int] = set()
     found: list[tuple[str, nn.Module]] = []
     for name, module in modules(model):
-        if (
-            id(module) in inside
-            or isinstance(module, _SILENT)
-            or (not name and next(module.children(), None))
-        ):
+        if id(module) in inside or isinstance(module, _SILENT) or (not name and next(module.children(), None)):
             continue
         if isinstance(module, nn.MultiheadAttention):
             inside.update(id(child) for child in module.modules())
@@ -280,9 +274,7 @@ def combine(rows: Tensor, counts: Sequence[Sequence[int]], pieces: Sequence[int]
     forwards = torch.stack([numbers, mean, second, third, fourth, low, high], 1)
     if len(forwards) == len(counts):
         return forwards
-    return torch.stack(
-        [functools.reduce(_merge, f) for f in forwards.split_with_sizes([len(c) for c in counts])]
-    )
+    return torch.stack([functools.reduce(_merge, f) for f in forwards.split_with_sizes([len(c) for c in counts])])
 
 
 def _merge(a: Tensor, b: Tensor) -> Tensor:

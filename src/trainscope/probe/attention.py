@@ -54,9 +54,7 @@ class Attention:
         Wraps the measuring so that a fault in it is noted and the forward goes on.
     """
 
-    def __init__(
-        self, names: Mapping[int, str], guard: Callable[[Callable[..., None]], Callable[..., None]]
-    ) -> None:
+    def __init__(self, names: Mapping[int, str], guard: Callable[[Callable[..., None]], Callable[..., None]]) -> None:
         self._names = names
         self._seen: dict[str, list[Tensor]] = {}
         self._observe = guard(self._observe_unguarded)

@@ -63,9 +63,7 @@ def leave(listener: Listener) -> None:
     if _listeners:
         return
     for module, name, original, wrapped in _originals:
-        if (
-            getattr(module, name) is wrapped
-        ):  # else somebody wrapped it again: leave theirs, ours passes through
+        if getattr(module, name) is wrapped:  # else somebody wrapped it again: leave theirs, ours passes through
             setattr(module, name, original)
     _originals.clear()
 

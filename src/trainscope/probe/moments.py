@@ -73,9 +73,7 @@ def prepare(tensors: Sequence[Tensor], large: int) -> Prepared:
         else:
             pieces.append(part)
             counts.append(1)
-    sparse = tuple(
-        i for i, t in enumerate(tensors) if t.layout != torch.strided and parts[i].numel() < t.numel()
-    )
+    sparse = tuple(i for i, t in enumerate(tensors) if t.layout != torch.strided and parts[i].numel() < t.numel())
     small = [part if part.dim() == 1 else part.reshape(-1) for part in parts[large:]]
     return Prepared(pieces, counts, small, sparse)
 
@@ -116,9 +114,7 @@ def moments(tensors: Sequence[Tensor]) -> Moments:
     """Return the moments of a few tensors, in float64 where the device has it."""
     parts = dense_all(tensors)
     wide = wide_dtype(parts[0].device)
-    extremes = [
-        torch.aminmax(p) if p.numel() else (p.new_tensor(torch.inf), p.new_tensor(-torch.inf)) for p in parts
-    ]
+    extremes = [torch.aminmax(p) if p.numel() else (p.new_tensor(torch.inf), p.new_tensor(-torch.inf)) for p in parts]
     return Moments(
         torch.stack([torch.linalg.vector_norm(p, dtype=wide) for p in parts]).square_(),
         torch.stack([torch.sum(p, dtype=wide) for p in parts]),

@@ -12,9 +12,7 @@ from .compiling import is_compiled
 from .moments import SMALL
 from .tensors import is_measurable
 
-_WRAPPERS = frozenset(
-    {"module", "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
-)
+_WRAPPERS = frozenset({"module", "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
 
 
 def clean(name: str, *, wrapped: bool = True) -> str:

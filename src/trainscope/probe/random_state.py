@@ -53,9 +53,7 @@ def put_back(stored: Mapping[str, Any]) -> None:
     """Set every generator to a state made by :func:`storable`."""
     torch.set_rng_state(stored["torch"])
     python = stored["python"]
-    random.setstate(
-        (int(python["version"]), tuple(int(w) for w in python["words"].tolist()), python["gauss"])
-    )
+    random.setstate((int(python["version"]), tuple(int(w) for w in python["words"].tolist()), python["gauss"]))
     cuda: list[Tensor] = stored.get("cuda", [])
     if cuda and torch.cuda.is_available():
         torch.cuda.set_rng_state_all(cuda[: torch.cuda.device_count()])

@@ -139,9 +139,7 @@ def expert_counts(module: nn.Module, output: object, chosen: int) -> Tensor | No
 
 def slot_weights(output: object) -> Tensor | None:
     """Add up the address weights of each slot, (slots,); logits are softmaxed, weights are not."""
-    scores = next(
-        (p for p in _parts(output) if p.is_floating_point() and p.dim() >= 2 and p.shape[-1] > 1), None
-    )
+    scores = next((p for p in _parts(output) if p.is_floating_point() and p.dim() >= 2 and p.shape[-1] > 1), None)
     if scores is None:
         return None
     rows = scores.detach().reshape(-1, scores.shape[-1]).float()

@@ -65,9 +65,7 @@ class Statistics:
         """Whether numbers come from an accelerator, and so only when many steps are moved at once."""
         return self._device.type != "cpu"
 
-    def measure(
-        self, found: Measurement, scaler: object, previous: Measurement | None, *, ratio: bool
-    ) -> None:
+    def measure(self, found: Measurement, scaler: object, previous: Measurement | None, *, ratio: bool) -> None:
         """Fill the tables of `found`, and add to `previous` what its optimizer step changed.
 
         Parameters
@@ -139,9 +137,7 @@ class Statistics:
                 self._put_rms(found, tables[0], scaled, scale)
         return tables
 
-    def _state_squares(
-        self, found: Measurement, *, first_moments: bool
-    ) -> dict[Sum, tuple[Sequence[int], Prepared]]:
+    def _state_squares(self, found: Measurement, *, first_moments: bool) -> dict[Sum, tuple[Sequence[int], Prepared]]:
         """Prepare the optimizer's moments: the second at every step, the first when sampling."""
         first, second = self._states.tensors()
         wanted = {Sum.V_SQUARES: ("v", second)}
@@ -170,16 +166,12 @@ class Statistics:
             moments_found, squares = reduce(list(full.values()), [one for _, one in plain.values()])
             measured = dict(zip(full, moments_found, strict=True))
             for (row, (places, _)), values in zip(plain.items(), squares, strict=True):
-                self._put(
-                    tables[0], row, places, values * self._whole if row is Sum.UPDATE_SQUARES else values
-                )
+                self._put(tables[0], row, places, values * self._whole if row is Sum.UPDATE_SQUARES else values)
         self._put_gradients(found, now, measured.get("grads"), tables)
         if "weights" in measured:
             self._put_weights(measured["weights"], tables)
 
-    def _put_gradients(
-        self, found: Measurement, now: Now, rest: Moments | None, tables: tuple[Tensor, Tensor]
-    ) -> None:
+    def _put_gradients(self, found: Measurement, now: Now, rest: Moments | None, tables: tuple[Tensor, Tensor]) -> None:
         sums, highs = tables
         found.has["grad"] = sorted([*now.clipped, *now.places])
         found.has["clipped"] = now.clipped

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from trainscope.core.errors import NoDataError, NoReaderError, ReadError, TrainscopeError
-from trainscope.readers import hf_trainer, tensorboard
+from trainscope.readers import bundle, hf_trainer, tensorboard
 from trainscope.readers.registry import reader_for
 from trainscope.readers.source import STDIN, Source, status_of, why
 
@@ -142,7 +142,7 @@ def _in_folder(folder: Path, problems: list[ReadError | NoDataError], *, within_
     except OSError as error:
         problems.append(ReadError(folder, why(error)))
         return
-    if hf_trainer.state_in(folder) is not None:
+    if hf_trainer.state_in(folder) is not None or (folder / "global.arrow").is_file():  # a run stands for itself
         yield str(folder)
         return
     if not within_run and tensorboard.is_run_folder(folder):
@@ -160,6 +160,8 @@ def _in_folder(folder: Path, problems: list[ReadError | NoDataError], *, within_
 
 def _is_log(file: Path) -> bool:
     name = file.name.lower()
+    if name.endswith(".arrow"):
+        return bundle.sniff(Source(str(file)).head)
     for suffix in _PACKED:
         name = name.removesuffix(suffix)
     if name.endswith(_LOGS):

@@ -23,8 +23,8 @@ from trainscope.core.run import FloatArray, IntArray, Note, Run, Scalar, Series
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from trainscope.readers.source import Head, Source
 
+    from trainscope.readers.source import Head, Source
     from trainscope.store.reader import RunReader
 
 NAME = "recorded"
@@ -85,11 +85,7 @@ def read_runs(source: Source) -> list[Run]:
         raise ReadError(source.given, "no recorded run in this folder")
     runs = []
     for path in folders:
-        given = (
-            source.given
-            if path == root
-            else f"{source.given.rstrip('/')}/{path.relative_to(root).as_posix()}"
-        )
+        given = source.given if path == root else f"{source.given.rstrip('/')}/{path.relative_to(root).as_posix()}"
         runs.append(_run(RunReader(path), given, path if path != Path() else path.resolve()))
     if not any(run.series for run in runs):
         raise NoDataError(f"{source.given}: recorded, but not one step was written")
@@ -172,9 +168,7 @@ def _notes(reader: RunReader, table: pa.Table) -> tuple[Note, ...]:
         if not reader.manifest.closed:
             torn = ", the flush after it was cut short" if reader.is_torn else ""
             notes.append(
-                Note(
-                    "not_closed", f"the recording was not closed; read to its last flush{torn}", 1, last, last
-                )
+                Note("not_closed", f"the recording was not closed; read to its last flush{torn}", 1, last, last)
             )
         notes += [
             Note(

@@ -8,11 +8,13 @@ from pathlib import Path
 from trainscope.core.errors import ConfigError, NoDataError, NoReaderError, did_you_mean
 from trainscope.core.run import Run
 from trainscope.readers import (
+    bundle,
     csv_log,
     hf_trainer,
     json_document,
     jsonl,
     lightning,
+    recorded,
     tensorboard,
     wandb,
     wandb_chart,
@@ -21,6 +23,8 @@ from trainscope.readers.base import Reader
 from trainscope.readers.source import Head, Source, open_source
 
 READERS: tuple[Reader, ...] = (
+    bundle,
+    recorded,
     hf_trainer,
     jsonl,
     json_document,

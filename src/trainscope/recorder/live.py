@@ -37,9 +37,7 @@ class Live:
         If the chosen detector does not exist or does not take the parameters.
     """
 
-    def __init__(
-        self, config: TrainScopeConfig, plugins: Sequence[AnomalyDetector], boundary: Boundary
-    ) -> None:
+    def __init__(self, config: TrainScopeConfig, plugins: Sequence[AnomalyDetector], boundary: Boundary) -> None:
         self._name, self._params = config.detector_name, config.detector_params
         self._chosen = make_detector(self._name, self._params)
         self._blocks: dict[str, AnomalyDetector] = {}

@@ -45,9 +45,7 @@ def highest(score: float | None) -> float | None:
     on_gpu = "gloo" not in dist.get_backend() and torch.cuda.is_available()
     device = torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
     # Two numbers: the score may be infinite, and any number may be a score.
-    votes = torch.tensor(
-        [0.0 if score is None else 1.0, -torch.inf if score is None else score], device=device
-    )
+    votes = torch.tensor([0.0 if score is None else 1.0, -torch.inf if score is None else score], device=device)
     dist.all_reduce(votes, op=dist.ReduceOp.MAX)
     stop, top = votes.tolist()
     return top if stop else None

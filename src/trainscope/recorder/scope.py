@@ -81,9 +81,7 @@ class TrainScope:
             If the recorder is not attached.
         """
         if self._session is None:
-            raise RecorderError(
-                "the recorder is not attached: call scope.attach(), or use it in a with statement"
-            )
+            raise RecorderError("the recorder is not attached: call scope.attach(), or use it in a with statement")
         return self._session
 
     @property
@@ -102,16 +100,12 @@ class TrainScope:
             If settings contradict each other.
         """
         if self._session is not None:
-            raise RecorderError(
-                "the recorder is attached already: call scope.detach() before attaching again"
-            )
+            raise RecorderError("the recorder is attached already: call scope.detach() before attaching again")
         config = ranks.with_common_name(self.config)
         options = Options(
             trace_every=config.trace_every_n_steps,
             activation_every=config.activation_metrics_every_n_steps,
-            activation_filter=None
-            if config.activation_layer_filter is None
-            else tuple(config.activation_layer_filter),
+            activation_filter=None if config.activation_layer_filter is None else tuple(config.activation_layer_filter),
             histogram_every=config.histogram_every_n_steps,
             histogram_bins=config.n_histogram_bins,
             device=config.device,

@@ -12,13 +12,14 @@ from pathlib import Path, PurePath
 import numpy as np
 
 from trainscope import __version__
-from trainscope.core.finding import Finding
+from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Note, Run, Series
 from trainscope.core.settings import Settings
 from trainscope.detectors import Judgement
 from trainscope.report import gate
 from trainscope.report.document import (
     SCHEMA_VERSION,
+    Baseline,
     Document,
     ErrorEntry,
     FindingEntry,
@@ -42,6 +43,8 @@ class Judged:
     judgement: Judgement
     detectors: tuple[str, ...] = ()
     """Ids of all detectors that were asked, in report order."""
+    known: Mapping[str, Severity] | None = None
+    """Fingerprint to severity of the baseline's findings; None without a baseline."""
 
 
 def number(value: float) -> Number:
@@ -87,6 +90,7 @@ def build_document(
     judged: Sequence[Judged],
     settings: Settings,
     errors: Sequence[ErrorEntry] = (),
+    baseline: Baseline | None = None,
 ) -> Document:
     """Return the document for some judged runs.
 
@@ -98,6 +102,8 @@ def build_document(
         ``fail_on`` and ``gate`` decide the verdict.
     errors : sequence of ErrorEntry
         What could not be read or judged.
+    baseline : Baseline, optional
+        What the runs were compared with.
     """
     seen: Counter[str] = Counter()
     runs = []
@@ -114,6 +120,7 @@ def build_document(
         counts=gate.count([f for run in runs for f in run.findings]),
         runs=runs,
         errors=list(errors),
+        baseline=baseline,
     )
 
 
@@ -132,7 +139,7 @@ def _run_entry(identity: str, one: Judged) -> RunEntry:
             "notes": [_note(n) for n in run.notes],
             "judged": [d for d in one.detectors if d not in {s.detector for s in one.judgement.skipped}],
             "skipped": [SkippedEntry(detector=s.detector, reason=well_formed(s.reason)) for s in one.judgement.skipped],
-            "findings": _findings(one.judgement.findings),
+            "findings": _findings(one.judgement.findings, one.known),
         }
     )
 
@@ -178,16 +185,24 @@ def _note(note: Note) -> NoteEntry:
     )
 
 
-def _findings(findings: Iterable[Finding]) -> list[FindingEntry]:
+def _findings(findings: Iterable[Finding], known: Mapping[str, Severity] | None) -> list[FindingEntry]:
     seen: Counter[str] = Counter()
     entries = []
     for finding in findings:
         seen[finding.fingerprint] += 1
-        entries.append(_finding(finding, seen[finding.fingerprint]))
+        entries.append(_finding(finding, seen[finding.fingerprint], _status(finding, known)))
     return entries
 
 
-def _finding(finding: Finding, occurrence: int) -> FindingEntry:
+def _status(finding: Finding, known: Mapping[str, Severity] | None) -> str | None:
+    """Return ``known`` for a finding that the baseline has at least as badly."""
+    if known is None:
+        return None
+    before = known.get(finding.fingerprint)
+    return "known" if before is not None and before >= finding.severity else "new"
+
+
+def _finding(finding: Finding, occurrence: int, status: str | None) -> FindingEntry:
     return FindingEntry.model_validate(
         {
             "fingerprint": finding.fingerprint,
@@ -202,6 +217,7 @@ def _finding(finding: Finding, occurrence: int) -> FindingEntry:
             "peak_step": finding.peak_step,
             "evidence": _evidence(finding.evidence),
             "fixes": [well_formed(f) for f in finding.fixes],
+            "status": status,
             "occurrence": occurrence,
         }
     )

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from trainscope.core.run import Run
-from trainscope.report.document import Document, FindingEntry, RunEntry
+from trainscope.report.comparisons import compared
+from trainscope.report.document import Baseline, Document, FindingEntry, RunEntry
 from trainscope.report.gate import count, describe
 from trainscope.report.text import figure, label, plural, prose
 
@@ -60,6 +61,18 @@ def _lines(document: Document) -> Iterator[str]:
         yield ""
     for run in document.runs:
         yield from _run(run)
+    if document.baseline is not None:
+        yield from _baseline(document.baseline)
+
+
+def _baseline(baseline: Baseline) -> Iterator[str]:
+    yield f"### Compared with {escape(label(baseline.name))} ({plural(baseline.runs, 'run')})"
+    yield ""
+    for fixed in baseline.fixed:
+        yield f"- ✅ fixed: {escape(fixed.title)} ({code(fixed.detector)})"
+    if baseline.fixed:
+        yield ""
+    yield from _details("What was compared", [escape(compared(line)) for line in baseline.comparisons])
 
 
 def _bold(name: str) -> str:

@@ -15,6 +15,7 @@ from trainscope.core.metrics import LOSS_KINDS, Kind, kind
 from trainscope.core.run import Run
 from trainscope.core.settings import Settings
 from trainscope.detectors import Configured, configure, judge
+from trainscope.diagnosis.compare import IDS as COMPARERS
 from trainscope.report.build import Judged, build_document, portable
 from trainscope.report.document import Document, ErrorEntry
 from trainscope.report.text import label, printable, shorten
@@ -77,7 +78,7 @@ def analyze(
     """
     from trainscope.readers import find_logs, read_runs
 
-    chosen = configure(settings)
+    chosen = configure(settings, others=COMPARERS)
     failures: list[ReadError | NoDataError] = []
     logs = find_logs(paths, failures=failures)
     if spare is not None:
@@ -119,7 +120,7 @@ def analyze_runs(runs: Sequence[Run], settings: Settings) -> Analysis:
     ConfigError
         If a detector or parameter in `settings` is unknown.
     """
-    chosen = configure(settings)
+    chosen = configure(settings, others=COMPARERS)
     judged = [_judged(run, chosen) for run in runs]
     blind = [why for why in map(_why_unjudged, judged) if why is not None]
     errors = [_error_entry(why.path, why, "not_judgeable") for why in blind]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from io import StringIO
 
 from trainscope.core.run import Run
-from trainscope.report.document import Document, ErrorEntry, FindingEntry, RunEntry, SkippedEntry
+from trainscope.report.comparisons import compared
+from trainscope.report.document import Baseline, Document, ErrorEntry, FindingEntry, RunEntry, SkippedEntry
 from trainscope.report.lookup import series_of
 from trainscope.report.sparkline import marked_columns, sparkline
 from trainscope.report.text import figure, label, plural, prose
@@ -122,6 +123,9 @@ def _rows(document: Document, runs: Mapping[str, Run], *, width: int, decorated:
         for error in document.errors:
             yield _error(error)
         yield Row("", "")
+    if document.baseline is not None:
+        yield from _baseline(document.baseline)
+        yield Row("", "")
     word = WORDS[document.verdict.status]
     yield Row(f" {word} " if decorated else word, document.verdict.reason, BANNERS[document.verdict.status])
 
@@ -164,6 +168,14 @@ def _finding(finding: FindingEntry, entry: RunEntry, run: Run | None, *, width: 
             yield Row("  ", " " * marked[0] + "‾" * (marked[1] - marked[0]), style, "dim", marked)
     for fix in finding.fixes:
         yield Row("  ", f"{'→' if decorated else '-'} {prose(fix)}", "", "dim")
+
+
+def _baseline(baseline: Baseline) -> Iterator[Row]:
+    yield Row("Baseline", f"{label(baseline.name)}, {plural(baseline.runs, 'run')}", "bold", "dim")
+    for fixed in baseline.fixed:
+        yield Row("  fixed", f"{prose(fixed.title)} [{label(fixed.detector)}]", "green")
+    for line in baseline.comparisons:
+        yield Row("  compared", compared(line), "dim", "dim")
 
 
 def _where(finding: FindingEntry, entry: RunEntry) -> str:

@@ -34,9 +34,7 @@ SUFFIX = ".arrow"
 
 MAX_STEM = 180
 """Characters of an encoded name; file systems allow 255 bytes, and a suffix or ``.part`` must fit too."""
-_RESERVED = frozenset(
-    ["con", "prn", "aux", "nul", *(f"com{i}" for i in range(10)), *(f"lpt{i}" for i in range(10))]
-)
+_RESERVED = frozenset(["con", "prn", "aux", "nul", *(f"com{i}" for i in range(10)), *(f"lpt{i}" for i in range(10))])
 
 
 def clean(name: str) -> str:

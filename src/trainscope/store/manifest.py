@@ -77,9 +77,7 @@ def load(run: Path) -> Manifest:
         found.closed = bool(raw.get("closed", False))
         found.layers = [(str(x["name"]), str(x["file"])) for x in raw.get("layers", ())]
         found.windows = [
-            Window(
-                int(x["step"]), float(x["score"]), int(x["first"]), int(x["last"]), list(x.get("also", ()))
-            )
+            Window(int(x["step"]), float(x["score"]), int(x["first"]), int(x["last"]), list(x.get("also", ())))
             for x in raw.get("spikes", ())
         ]
         found.dropped_windows = int(raw.get("dropped_spike_windows", 0))

@@ -39,9 +39,7 @@ def one_per_stretch(step: IntArray, stretch: int, richness: NDArray[np.integer])
     return mask
 
 
-def keep(
-    step: IntArray, richness: NDArray[np.integer], *, window: int, factor: int, newest: int
-) -> BoolArray:
+def keep(step: IntArray, richness: NDArray[np.integer], *, window: int, factor: int, newest: int) -> BoolArray:
     """Return which of the steps stay: the last `window` up to `newest`, and few enough of those before.
 
     Parameters

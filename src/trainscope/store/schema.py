@@ -96,9 +96,7 @@ def layer_schema(layer: str, extra: Iterable[str] = ()) -> pa.Schema:
 def journal_schema(columns: Iterable[str], *, histograms: bool) -> pa.Schema:
     """Return the schema of a journal segment: all layers of a step in one record batch."""
     layer = pa.field("layer", pa.dictionary(pa.int32(), pa.string()), nullable=False)
-    return _versioned(
-        [_step(), layer, *statistic_fields(columns), *(histogram_fields() if histograms else ())]
-    )
+    return _versioned([_step(), layer, *statistic_fields(columns), *(histogram_fields() if histograms else ())])
 
 
 def extra(*found: pa.Schema) -> tuple[str, ...]:

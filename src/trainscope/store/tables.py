@@ -28,9 +28,7 @@ class StepTables:
             factor=factor,
         )
         self._shares = RollingTable(run / layout.SHARES, schema.shares_schema(), window=window, factor=factor)
-        self._plugins = RollingTable(
-            run / layout.PLUGINS, schema.plugin_schema(), window=window, factor=factor
-        )
+        self._plugins = RollingTable(run / layout.PLUGINS, schema.plugin_schema(), window=window, factor=factor)
         self._rows: list[Mapping[str, Scalar]] = []
         self._share_rows: list[tuple[int, str, NDArray[np.float64]]] = []
         self._plugin_rows: list[tuple[int, PluginRow]] = []

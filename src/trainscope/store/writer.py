@@ -48,9 +48,7 @@ class RunWriter:
         after the resume cannot be compared.
     """
 
-    def __init__(
-        self, path: Path, config: TrainScopeConfig, meta: Mapping[str, Any], *, resumed: bool
-    ) -> None:
+    def __init__(self, path: Path, config: TrainScopeConfig, meta: Mapping[str, Any], *, resumed: bool) -> None:
         self.path, self.next_step = path, 0
         self._config = config
         self._lock = folder.RunLock(path)
@@ -84,9 +82,7 @@ class RunWriter:
         self._write_manifest()
 
     @classmethod
-    def create(
-        cls, config: TrainScopeConfig, *, meta: Mapping[str, Any], rank: int | None = None
-    ) -> RunWriter:
+    def create(cls, config: TrainScopeConfig, *, meta: Mapping[str, Any], rank: int | None = None) -> RunWriter:
         """Make (or with ``config.resume`` reopen) the folder of a run.
 
         Parameters

@@ -1,0 +1,135 @@
+"""parameters_not_training: parameters that should learn do not.
+
+What it finds
+    Parameters that get a gradient but belong to no optimizer, that are in an optimizer but never get a gradient,
+    or that no step changes by a single bit; and a model all of whose gradients are exactly 0.
+Algorithm
+    Exact, from a smoke run: membership by identity, change bit by bit, at every step. Nothing is judged while the
+    learning rate is 0 at every step. Experts of a mixture that get no token are an information, because routing
+    decides that; the comparison with a baseline says whether they used to learn.
+Parameters
+    shown: how many names a message spells out.
+False positives
+    A layer that is in the optimizer and unused on purpose (a pooler that the loss does not reach) is a warning:
+    leave it out of the optimizer or freeze it with ``requires_grad_(False)``, which says that it is meant.
+Misses
+    Parameters that move but should not, and models of more than 4096 tensors, whose list is not kept.
+Reference
+    huggingface/transformers#3532, salesforce/awd-lstm-lm#30 (parameters left out of the optimizer);
+    microsoft/lora#26 (lora_B stays 0 under checkpointing).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainscope.core import facts
+from trainscope.core.finding import Finding, Severity
+from trainscope.core.run import Run
+from trainscope.detectors.base import Detector, Skipped, needs_smoke
+
+_EXPERT = re.compile(r"(?:^|[._])(?:experts?|local_experts)(?:[._]|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """How much to say."""
+
+    shown: int = 5
+    """Names in a message; all of them are in the recording."""
+
+
+def detect(run: Run, params: Params) -> list[Finding] | Skipped:
+    """Return one finding for each reason why parameters do not learn."""
+    skip = needs_smoke(run)
+    if skip is not None:
+        return skip
+    rate = run.get("smoke/learning_rate_max") or run.get("learning_rate")
+    if rate is not None and not rate.value.any():
+        return Skipped("the learning rate is 0 at every step")
+    left_out = facts.names(run, "smoke.not_in_optimizer")
+    used = facts.names(run, "smoke.not_in_optimizer_used")
+    frozen = set(facts.names(run, "smoke.frozen"))
+    never = tuple(n for n in facts.names(run, "smoke.never_gradient") if n not in frozen)
+    still = tuple(n for n in facts.names(run, "smoke.never_moved") if n not in frozen and n not in never)
+    idle = tuple(n for n in (*never, *still) if is_expert(n))
+    found = [
+        _finding("in no optimizer", "left_out", used, Severity.ERROR, params),
+        _finding(
+            "in no optimizer and without a gradient",
+            "unused",
+            tuple(n for n in left_out if n not in used),
+            Severity.INFO,
+            params,
+        ),
+        _finding(
+            "in an optimizer but never given a gradient",
+            "no_gradient",
+            tuple(n for n in never if n not in idle),
+            Severity.WARNING,
+            params,
+        ),
+        _finding(
+            "given a gradient but never changed by a step",
+            "unmoved",
+            tuple(n for n in still if n not in idle),
+            Severity.ERROR,
+            params,
+        ),
+        _finding("experts that no step changed", "idle_experts", idle, Severity.INFO, params),
+        _all_zero(run),
+    ]
+    return [f for f in found if f is not None]
+
+
+def is_expert(name: str) -> bool:
+    """Tell whether a parameter belongs to an expert of a mixture, which may get no token."""
+    return _EXPERT.search(name) is not None
+
+
+def listed(names: tuple[str, ...], shown: int) -> str:
+    """Return the first names and how many more there are."""
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
+
+
+def _finding(what: str, key: str, names: tuple[str, ...], severity: Severity, params: Params) -> Finding | None:
+    if not names:
+        return None
+    count = f"{len(names)} parameter tensor{'s' if len(names) > 1 else ''}"
+    return Finding(
+        detector="parameters_not_training",
+        severity=severity,
+        title="Parameters that do not learn",
+        message=f"{count} {what}: {listed(names, params.shown)}.",
+        metric=f"parameters/{key}",
+        layer=names[0] if len(names) == 1 else None,
+        evidence={"tensors": len(names)},
+        fixes=(
+            "Check the optimizer's parameter groups, requires_grad, detach and no_grad on the way to the loss.",
+            "If it is meant, freeze them with requires_grad_(False) and leave them out of the optimizer.",
+        ),
+    )
+
+
+def _all_zero(run: Run) -> Finding | None:
+    norm = run.get("train/grad_norm_after_clip")
+    if norm is None or len(norm) < 3 or (norm.value != 0.0).any():
+        return None
+    return Finding(
+        detector="parameters_not_training",
+        severity=Severity.ERROR,
+        title="All gradients are 0",
+        message=f"The optimizer got gradients of exactly 0 at all {len(norm)} steps: nothing is learned.",
+        metric="train/grad_norm_after_clip",
+        start_step=int(norm.step[0]),
+        end_step=int(norm.step[-1]),
+        evidence={"steps": len(norm), "norm": float(np.max(norm.value))},
+        fixes=("Check that gradients are not cleared between backward and step, and that the loss has a graph.",),
+    )
+
+
+DETECTOR = Detector("parameters_not_training", "Parameters that do not learn", ("smoke facts",), Params(), detect)

@@ -1,0 +1,80 @@
+"""rank_divergence: processes that should hold the same gradients or weights do not.
+
+What it finds
+    Data-parallel training whose ranks step with different gradients, or whose weights have drifted apart: a
+    reduction that is missing, a parameter outside DDP, a last micro-batch that is not synchronised, bad hardware.
+Algorithm
+    Exact up to rounding, from a smoke run of several ranks: the largest relative difference of any parameter's
+    norm between ranks. Sharded parameters are not compared.
+Parameters
+    gradient: largest relative difference of a gradient norm.
+    weight: the same of a weight norm.
+False positives
+    Methods that let ranks drift apart on purpose (local SGD, federated averaging).
+Misses
+    Differences that leave every norm as it is.
+Reference
+    microsoft/DeepSpeed#7985 (gradients differ by 3.8 % between ranks).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainscope.core.finding import Finding, Severity
+from trainscope.core.run import Run
+from trainscope.detectors.base import Detector, Skipped, needs_smoke, number
+
+GRADIENT, WEIGHT = "smoke/rank_gradient_spread", "smoke/rank_weight_spread"
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """What is more than rounding."""
+
+    gradient: float = 1e-3
+    """An all-reduce gives all ranks the same bits; norms are summed in single precision."""
+    weight: float = 1e-4
+    """Weights that had the same bits in the beginning keep them."""
+
+
+def detect(run: Run, params: Params) -> list[Finding] | Skipped:
+    """Return a finding for gradients that differ between ranks, and one for weights."""
+    skip = needs_smoke(run, GRADIENT, WEIGHT)
+    if skip is not None:
+        return Skipped("needs a smoke run of several ranks")
+    findings = []
+    for name, what, limit in ((GRADIENT, "gradients", params.gradient), (WEIGHT, "weights", params.weight)):
+        spread = run.get(name)
+        if spread is None:
+            continue
+        off = np.flatnonzero(spread.value > limit)
+        if len(off) < 2:
+            continue
+        worst = int(np.argmax(spread.value))
+        findings.append(
+            Finding(
+                detector="rank_divergence",
+                severity=Severity.ERROR,
+                title=f"Ranks hold different {what}",
+                message=(
+                    f"The {what} of the ranks differ by up to {number(100 * float(spread.value[worst]))} % of a norm, "
+                    f"at {len(off)} of {len(spread)} steps."
+                ),
+                metric=name,
+                start_step=int(spread.step[off[0]]),
+                end_step=int(spread.step[off[-1]]),
+                peak_step=int(spread.step[worst]),
+                evidence={"spread": float(spread.value[worst]), "limit": limit, "steps": len(off)},
+                fixes=(
+                    "Check that every parameter is inside DDP or FSDP, and where no_sync ends.",
+                    "Seed all ranks alike before the model is built.",
+                ),
+            )
+        )
+    return findings
+
+
+DETECTOR = Detector("rank_divergence", "Ranks differ", (GRADIENT, WEIGHT), Params(), detect)

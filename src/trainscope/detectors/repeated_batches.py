@@ -1,0 +1,107 @@
+"""repeated_batches: the same batches come again before the data can be through.
+
+What it finds
+    The same batch at step after step, and a short loop of batches.
+Algorithm
+    Exact hashes, from a smoke run. The smallest period with which hashes recur; a period that is one epoch of the
+    DataLoader (its length over the micro-batches of a step) is an order that is the same each epoch, an
+    information; a shorter one, or one of at most ``loop`` steps without a DataLoader, is a fault.
+Parameters
+    loop: longest period that is taken for a loop where the length of an epoch is not known.
+    share: share of the steps that must follow the period.
+False positives
+    Overfitting one batch on purpose, as a test of the model.
+Misses
+    Data that repeat in another order, or augmented.
+Reference
+    entrenar#294, Lightning-AI/pytorch-lightning#18780 (data repeated after a resume or at an epoch).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainscope.core import facts
+from trainscope.core.finding import Finding, Severity
+from trainscope.core.run import Run, Series
+from trainscope.detectors.base import Detector, Skipped, needs_smoke
+
+BATCH = "smoke/batch_hash"
+LEAST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """What counts as a loop."""
+
+    loop: int = 8
+    """Steps; data that are through in so few are a test, not a training."""
+    share: float = 0.9
+    """Of the steps after the first period."""
+
+
+def detect(run: Run, params: Params) -> list[Finding] | Skipped:
+    """Return a finding for batches that recur too soon."""
+    skip = needs_smoke(run, BATCH)
+    if skip is not None:
+        return skip
+    batches = run.get(BATCH)
+    if batches is None or len(batches) < LEAST:
+        return Skipped(f"needs {LEAST} steps with {BATCH}")
+    period = period_of(batches, params.share)
+    if period is None:
+        return []
+    epoch = _epoch(run)
+    fault = period < 0.9 * epoch if epoch is not None else period <= params.loop
+    if period == 1:
+        message, title = "Every step gets the same batch.", "The same batch every step"
+    else:
+        title = "Batches repeat"
+        message = f"The same batches come again every {period} steps" + (
+            ": each epoch visits them in the same order." if epoch is not None and not fault else "."
+        )
+    return [
+        Finding(
+            detector="repeated_batches",
+            severity=Severity.ERROR if fault else Severity.INFO,
+            title=title,
+            message=message,
+            metric=BATCH,
+            start_step=int(batches.step[period]),
+            end_step=int(batches.step[-1]),
+            evidence={"period": period, **({} if epoch is None else {"epoch": epoch})},
+            fixes=(
+                "Build the generator or iterator once, before the loop, and seed it there.",
+                "Let the loader shuffle, and set the epoch of a distributed sampler.",
+            ),
+        )
+    ]
+
+
+def period_of(batches: Series, share: float = 0.9) -> int | None:
+    """Return the smallest number of steps after which the batches recur, None if they do not within half the run."""
+    values = batches.value
+    candidates = np.flatnonzero(values[1:] == values[0]) + 1
+    later = np.flatnonzero(values[LEAST // 2 + 1 :] == values[LEAST // 2]) + 1
+    for period in np.unique(np.concatenate((candidates, later))).tolist():
+        if period > len(values) // 2:
+            return None
+        if float(np.mean(values[period:] == values[:-period])) >= share:
+            return int(period)
+    return None
+
+
+def _epoch(run: Run) -> float | None:
+    """Return the steps of an epoch by the longest DataLoader, None where none was read."""
+    lengths = [loader.get("length") for loader in facts.table(run, "smoke.loaders")]
+    known = [float(n) for n in lengths if isinstance(n, (int, float)) and n > 0]
+    if not known:
+        return None
+    micro = run.get("micro_batches")
+    per_step = 1.0 if micro is None else max(1.0, float(np.median(micro.value)))
+    return max(known) / per_step
+
+
+DETECTOR = Detector("repeated_batches", "Batches repeat", (BATCH,), Params(), detect)

@@ -1,0 +1,86 @@
+"""step_accounting: optimizer steps without a gradient of their own, or with an uneven number of micro-batches.
+
+What it finds
+    Steps before which no backward ran, and an accumulation whose number of micro-batches keeps changing.
+Algorithm
+    Exact counts, from a smoke run. Two numbers of micro-batches are normal (the last window of an epoch is often
+    short); three or more at over ``share`` of the steps are not.
+Parameters
+    steps: least number of steps without a backward.
+    share: largest share of the steps that may differ from the usual number of micro-batches.
+False positives
+    Batches packed to a token budget, with as many micro-batches as it takes.
+Misses
+    An accumulation that is even, and wrong: see the comparison with a baseline.
+Reference
+    Lightning-AI/pytorch-lightning#21808, #19987 (accumulation wrong on short epochs).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainscope.core.finding import Finding, Severity
+from trainscope.core.run import Run
+from trainscope.detectors.base import Detector, Skipped, needs_smoke, number
+
+BACKWARD, MICRO = "smoke/backward_calls", "micro_batches"
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """How often is a fault."""
+
+    steps: int = 2
+    """Once may be a warm-up of the optimizer's state."""
+    share: float = 0.2
+    """Epochs of five windows, each with a short last one, are the edge."""
+
+
+def detect(run: Run, params: Params) -> list[Finding] | Skipped:
+    """Return a finding for empty steps, and one for an uneven accumulation."""
+    skip = needs_smoke(run, BACKWARD)
+    if skip is not None:
+        return skip
+    backward, micro = run.get(BACKWARD), run.get(MICRO)
+    findings = []
+    empty = [] if backward is None else [int(s) for s in backward.step[backward.value == 0]]
+    if len(empty) >= params.steps:
+        findings.append(
+            Finding(
+                detector="step_accounting",
+                severity=Severity.ERROR,
+                title="Steps without a backward",
+                message=f"The optimizer stepped {len(empty)} times without a backward, first at step {empty[0]}.",
+                metric=BACKWARD,
+                start_step=empty[0],
+                end_step=empty[-1],
+                evidence={"steps": len(empty)},
+                fixes=("Step only after a backward: check the condition around optimizer.step().",),
+            )
+        )
+    if micro is not None and len(micro) >= 10:
+        counts, often = np.unique(micro.value, return_counts=True)
+        usual = float(counts[np.argmax(often)])
+        odd = micro.step[micro.value != usual]
+        if len(counts) > 2 and len(odd) > params.share * len(micro):
+            low, high = number(float(counts[0])), number(float(counts[-1]))
+            findings.append(
+                Finding(
+                    detector="step_accounting",
+                    severity=Severity.WARNING,
+                    title="Uneven accumulation",
+                    message=f"Between {low} and {high} micro-batches a step; {len(odd)} of {len(micro)} steps differ.",
+                    metric=MICRO,
+                    start_step=int(odd[0]),
+                    end_step=int(odd[-1]),
+                    evidence={"usual": usual, "steps": len(odd)},
+                    fixes=("Check the counter that decides when to step, and that it restarts with the epoch.",),
+                )
+            )
+    return findings
+
+
+DETECTOR = Detector("step_accounting", "Steps and micro-batches do not add up", (BACKWARD, MICRO), Params(), detect)

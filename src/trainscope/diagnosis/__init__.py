@@ -1,0 +1,1 @@
+"""Says why: compares a run with its baseline, one question a module."""

@@ -1,0 +1,203 @@
+"""Runs the training command with the recorder injected, and watches over it: steps, output, time."""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import RawIOBase
+from pathlib import Path
+from types import FrameType
+from typing import IO, NoReturn
+
+from trainscope.core.errors import TrainingFailedError
+
+POLL_SECONDS = 0.2
+GRACE_SECONDS = 10.0
+"""Time a command has to end by itself after Ctrl-C or a time-out, before it is killed."""
+TAIL_LINES = 20
+_STEP = b'{"kind":"step"'
+
+Watcher = Callable[[int, int], None]
+"""Told the steps done and the steps wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to run, and how."""
+
+    command: tuple[str, ...]
+    steps: int
+    seed: int | None = None
+    timeout: float | None = None
+    """Seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the command ended."""
+
+    code: int
+    """Exit code; negative for a signal."""
+    timed_out: bool
+    tail: tuple[str, ...]
+    """The last lines it printed."""
+    seconds: float
+
+
+def execute(wish: Wish, records: Path, log: Path, watch: Watcher) -> Outcome:
+    """Run a command to its end.
+
+    Parameters
+    ----------
+    records : Path
+        Existing, empty folder; gets one file of JSON lines a process that took optimizer steps.
+    log : Path
+        Gets all that the command prints.
+    watch : callable
+        Called now and then.
+
+    Raises
+    ------
+    TrainingFailedError
+        If the command cannot be started.
+    KeyboardInterrupt
+        On Ctrl-C or SIGTERM, after the command has been ended.
+    """
+    began = time.monotonic()
+    with log.open("wb", buffering=0) as file, _terminable():
+        process = _start(wish, records)
+        assert process.stdout is not None
+        tail: collections.deque[bytes] = collections.deque(maxlen=TAIL_LINES)
+        reader = threading.Thread(target=_copy, args=(process.stdout, file, tail), daemon=True)
+        reader.start()
+        try:
+            timed_out = _wait(process, wish, Steps(records), watch, began)
+        finally:
+            _end(process)
+            reader.join(timeout=GRACE_SECONDS)
+            process.stdout.close()
+    lines = tuple(line.decode("utf-8", "replace").rstrip("\r\n") for line in tail)
+    return Outcome(process.returncode, timed_out, lines, time.monotonic() - began)
+
+
+def environment(wish: Wish, records: Path) -> dict[str, str]:
+    """Return the environment that injects the recorder into every Python process below the command."""
+    here = Path(__file__).resolve().parent
+    given = os.environ.get("PYTHONPATH")
+    # Absolute: a Makefile may change the folder before it starts Python.
+    found = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(here / "hook"), *([given] if given else [])]),
+        "TRAINSCOPE_SMOKE_PACKAGE": str(here.parent),
+        "TRAINSCOPE_SMOKE": json.dumps({"steps": wish.steps, "folder": str(records.resolve()), "seed": wish.seed}),
+    }
+    if wish.seed is not None:
+        found |= {"PYTHONHASHSEED": str(wish.seed % 2**32), "TRAINSCOPE_SEED": str(wish.seed)}
+    return found
+
+
+class Steps:
+    """Counts the recorded steps while the files grow."""
+
+    def __init__(self, records: Path) -> None:
+        self._records = records
+        self._read: dict[Path, int] = {}
+        self._count: collections.Counter[Path] = collections.Counter()
+
+    def done(self) -> int:
+        """Return the steps of the process that has taken most."""
+        for path in self._records.glob("*.jsonl"):
+            with path.open("rb") as file:
+                file.seek(self._read.get(path, 0))
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break
+                    self._read[path] = self._read.get(path, 0) + len(line)
+                    self._count[path] += line.startswith(_STEP)
+        return max(self._count.values(), default=0)
+
+
+def _start(wish: Wish, records: Path) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            wish.command,
+            env=environment(wish, records),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # so that all its processes can be ended together
+        )
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise TrainingFailedError(f"{wish.command[0]}: cannot be started ({reason.lower()})") from None
+
+
+def _wait(process: subprocess.Popen[bytes], wish: Wish, steps: Steps, watch: Watcher, began: float) -> bool:
+    """Wait for the end; return whether the time was up first."""
+    while True:
+        try:
+            process.wait(POLL_SECONDS)
+        except subprocess.TimeoutExpired:
+            watch(steps.done(), wish.steps)
+            if wish.timeout is not None and time.monotonic() - began > wish.timeout:
+                return True
+        else:
+            watch(steps.done(), wish.steps)
+            return False
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the command and every process it left behind, gently at first."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            break
+        _signal(process, number)
+        try:
+            process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            continue
+    _signal(process, signal.SIGKILL)
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    try:
+        os.killpg(process.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _copy(source: IO[bytes], file: RawIOBase, tail: collections.deque[bytes]) -> None:
+    for line in _lines(source):
+        file.write(line)
+        tail.append(line)
+
+
+def _lines(source: IO[bytes]) -> Iterator[bytes]:
+    """Yield lines; a progress bar that only ever returns to the start of its line is cut into pieces."""
+    while line := source.readline(65_536):
+        yield line.rsplit(b"\r", 1)[-1] if line.endswith(b"\n") and not line.endswith(b"\r\n") else line
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Turn SIGTERM into KeyboardInterrupt, so that a cancelled CI job leaves no training behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,140 @@
+"""Turns a record into the facts of :data:`trainscope.smoke.facts.CONFIG`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from trainscope.smoke.command import Wish
+from trainscope.smoke.records import Record, gathered
+
+Facts = dict[str, Any]
+
+
+def facts_of(record: Record, wish: Wish, *, ranks: int) -> Facts:
+    """Return every fact, nested as its dotted key says, with lists as lists."""
+    begin = record.begin
+    smoke: Facts = {
+        "steps": len(record.steps),
+        "steps_wanted": wish.steps,
+        "seed": wish.seed,
+        "ended": "steps" if len(record.steps) >= wish.steps else "script",
+        "ranks": ranks,
+        "rank": record.rank,
+        "faults": record.faults,
+        "model": begin["model"],
+        "parameters": begin["parameters"],
+        "sharded": begin["sharded"],
+        "compiled": record.end.get("compiled", False),
+        "data_loader": any(part["batches"] for row in record.steps for part in row["parts"]),
+        "loaders": [json.loads(text) for text in record.end.get("loaders", ())],
+        **_parameters(record),
+        **_modes(record),
+        **_nonfinite(record),
+        **_labels(record),
+    }
+    stepped = [n for n in sorted(record.optimizers) if any(n in names for names in record.names)]
+    smoke["optimizers"] = len(stepped)
+    for place, number in enumerate(stepped):
+        smoke[f"optimizer{place}"] = _optimizer(record.optimizers[number])
+    smoke["schedulers"] = len(record.schedulers)
+    for place, number in enumerate(sorted(record.schedulers)):
+        row = record.schedulers[number]
+        smoke[f"scheduler{place}"] = {"class": row["class"], **row["options"]}
+    return {"smoke": smoke, "env": begin["environment"]}
+
+
+def flat(facts: Mapping[str, Any], depth: int = 0) -> Facts:
+    """Return facts as a run's configuration holds them: lists, and objects that are values, as JSON text."""
+    found: Facts = {}
+    for key, value in facts.items():
+        if isinstance(value, dict) and (depth == 0 or key == "model" or key.startswith(("optimizer", "scheduler"))):
+            found[key] = flat(value, depth + 1)
+        elif isinstance(value, (dict, list)):
+            found[key] = json.dumps(value, sort_keys=True, ensure_ascii=False)
+        else:
+            found[key] = value
+    return found
+
+
+def _parameters(record: Record) -> Facts:
+    rows: Sequence[Sequence[Any]] = record.begin["parameters"] or ()
+    frozen = [row[0] for row in rows if row[3] == "frozen"]
+    left_out = [row[0] for row in rows if row[3] == "left out"]
+    got = {name for row in record.steps for name in row["left_out"]}
+    fixed = set(frozen)
+    ran = set(record.end.get("modules_used", ()))
+    names = record.layers()
+    place = {name: at for at, name in enumerate(names)}
+    gradient, moved = np.zeros(len(names), dtype=bool), np.zeros(len(names), dtype=bool)
+    for step in range(len(record.steps)):
+        gradient |= ~(gathered(record, step, "applied", place) < 0) & _held(record, step, place)
+        moved |= (gathered(record, step, "updates", place) != 0) & _held(record, step, place)
+    return {
+        "frozen": frozen,
+        "frozen_used": [name for name in frozen if name.rpartition(".")[0] in ran],
+        "not_in_optimizer": left_out,
+        "not_in_optimizer_used": [name for name in left_out if name in got],
+        "never_gradient": [name for name, ever in zip(names, gradient, strict=True) if not ever and name not in fixed],
+        "never_moved": [name for name, ever in zip(names, moved, strict=True) if not ever and name not in fixed],
+    }
+
+
+def _held(record: Record, step: int, place: Mapping[str, int]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which layers an optimizer of this step has."""
+    found = np.zeros(len(place), dtype=bool)
+    for part in record.steps[step]["parts"]:
+        found[[place[name] for name in record.names[step][part["optimizer"]]]] = True
+    return found
+
+
+def _modes(record: Record) -> Facts:
+    names = {name for row in record.steps for part in row["parts"] for name in part["eval_modules"]}
+    return {"eval_mode_modules": sorted(names)}
+
+
+def _nonfinite(record: Record) -> Facts:
+    names = record.layers()
+    place = {name: at for at, name in enumerate(names)}
+    found: Facts = {
+        "nonfinite_step": None,
+        "nonfinite_gradients": [],
+        "nonfinite_operation": record.nonfinite_operation,
+    }
+    for step, row in enumerate(record.steps):
+        held = _held(record, step, place)
+        bad = ~np.isfinite(gathered(record, step, "applied", place)) & held
+        weights = ~np.isfinite(gathered(record, step, "weights", place)) & held
+        losses = [part["loss"] for part in row["parts"] if part["loss"] is not None]
+        # A GradScaler skips steps whose gradients overflow: that is how it finds its scale.
+        skipped = any(part["skipped"] for part in row["parts"])
+        if (bad.any() and not skipped) or weights.any() or not all(map(math.isfinite, losses)):
+            found["nonfinite_step"] = step
+            found["nonfinite_gradients"] = [name for name, is_bad in zip(names, bad, strict=True) if is_bad]
+            break
+    return found
+
+
+def _labels(record: Record) -> Facts:
+    first = [part["cross_entropy"] for part in record.steps[0]["parts"] if part["cross_entropy"] is not None]
+    return {
+        "vocabulary": record.labels.get("classes"),
+        "loss_reduction": record.labels.get("reduction"),
+        "label_smoothing": record.labels.get("smoothing"),
+        "initial_cross_entropy": first[0] if first else None,
+        "label_entropy": record.steps[-1]["label_entropy"],
+    }
+
+
+def _optimizer(row: Mapping[str, Any]) -> Facts:
+    groups: Sequence[Mapping[str, Any]] = row["groups"]
+    found: Facts = {"class": row["class"], "groups": len(groups), "tensors": row["tensors"], **groups[0]}
+    for key in groups[0]:
+        values = [group.get(key) for group in groups]
+        if any(value != values[0] for value in values):
+            found[f"{key}.groups"] = values
+    return found

@@ -1,0 +1,123 @@
+"""Every fact of a smoke run: its key in ``Run.config``, unit and meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One recorded quantity."""
+
+    unit: str
+    meaning: str
+
+
+CONFIG: Mapping[str, Field] = {
+    "smoke.steps": Field("1", "steps recorded"),
+    "smoke.steps_wanted": Field("1", "--steps"),
+    "smoke.seed": Field("1", "--seed, null if not given"),
+    "smoke.ended": Field("word", "steps (the wanted number was reached) or script (the script ended by itself)"),
+    "smoke.ranks": Field("1", "processes that recorded steps"),
+    "smoke.rank": Field("1", "of this run"),
+    "smoke.faults": Field("JSON list", "kinds of fault of the recorder itself: a hook named here was switched off"),
+    # Model.
+    "smoke.model.class": Field("text", "class of the outermost modules"),
+    "smoke.model.tensors": Field("1", "distinct parameters, trainable or not"),
+    "smoke.model.numel": Field("1", "numbers in them"),
+    "smoke.model.trainable_numel": Field("1", "numbers in those that require a gradient"),
+    "smoke.model.tied": Field("1", "further names of parameters that have one already"),
+    "smoke.model.names_hash": Field("hash", "names and shapes in model order; a renamed module changes it"),
+    "smoke.model.shapes_hash": Field(
+        "hash",
+        "shapes and dtypes of the trainable parameters, sorted; a renamed module does not change it",
+    ),
+    "smoke.model.initial_hash": Field(
+        "hash",
+        "bytes of all trainable weights before the first step, independent of names and order",
+    ),
+    "smoke.model.modules": Field("JSON object", "class name of modules to how many there are"),
+    "smoke.model.dropout": Field("JSON list", "distinct dropout probabilities, sorted"),
+    "smoke.model.batch_norm_momentum": Field("JSON list", "distinct momenta of batch norms, sorted"),
+    "smoke.parameters": Field(
+        "JSON list",
+        "[name, shape, CRC-32 of the initial bytes, what] in model order; what is trained, frozen "
+        "(requires_grad is false) or left out (requires a gradient, no optimizer has it); absent above 4096 "
+        "tensors",
+    ),
+    "smoke.frozen": Field("JSON list", "names that do not require a gradient"),
+    "smoke.frozen_used": Field(
+        "JSON list",
+        "those of them whose module ran before the first step; a parameter of a module with children does not count",
+    ),
+    "smoke.not_in_optimizer": Field("JSON list", "names that require a gradient and that no optimizer has"),
+    "smoke.not_in_optimizer_used": Field("JSON list", "those of them that ever got a gradient"),
+    "smoke.never_gradient": Field(
+        "JSON list", "names in an optimizer that require a gradient and whose gradient was None at every step"
+    ),
+    "smoke.never_moved": Field(
+        "JSON list", "names in an optimizer that require a gradient and that no step changed by one bit"
+    ),
+    "smoke.eval_mode_modules": Field(
+        "JSON list",
+        "names of dropout and batch-norm modules that ever ran in eval mode in the last forward before a backward",
+    ),
+    "smoke.nonfinite_gradients": Field(
+        "JSON list",
+        "names whose gradient was not finite at the first step where any was, in model order",
+    ),
+    "smoke.nonfinite_step": Field("1", "first step with a non-finite loss, gradient or weight; null if none"),
+    "smoke.nonfinite_operation": Field(
+        "text",
+        "autograd name of the first operation of the forward whose saved values were not finite, and the "
+        "class of module it was in where known; null if none",
+    ),
+    # Optimizers and schedules; <i> counts from 0 in the order of construction, only those that stepped.
+    "smoke.optimizers": Field("1", "optimizers that stepped"),
+    "smoke.optimizer<i>.class": Field("text", "class name"),
+    "smoke.optimizer<i>.groups": Field("1", "parameter groups"),
+    "smoke.optimizer<i>.tensors": Field("1", "parameters"),
+    "smoke.optimizer<i>.<option>": Field(
+        "any",
+        "every scalar option of the first group, and betas as beta1, beta2; with several groups also "
+        "<option>.groups, a JSON list where they differ",
+    ),
+    "smoke.schedulers": Field("1", "schedulers that were stepped"),
+    "smoke.scheduler<i>.class": Field("text", "class name"),
+    "smoke.scheduler<i>.<option>": Field(
+        "any",
+        "its scalar attributes (T_max, step_size, gamma, total_steps, ...), milestones as a JSON list; not "
+        "its own position",
+    ),
+    # Data and labels.
+    "smoke.data_loader": Field("true or false", "whether batches came from a DataLoader"),
+    "smoke.loaders": Field(
+        "JSON list",
+        "for each DataLoader that was read: batch_size, shuffle (class of the sampler), workers, length, drop_last",
+    ),
+    "smoke.vocabulary": Field("1", "classes of the largest cross_entropy or nll_loss call; null if none"),
+    "smoke.loss_reduction": Field("word", "mean, sum or none of that call"),
+    "smoke.label_smoothing": Field("1", "of that call"),
+    "smoke.initial_cross_entropy": Field("nat", "mean cross entropy per label before the first step"),
+    "smoke.label_entropy": Field("nat", "last value of smoke/label_entropy"),
+    "smoke.sharded": Field("true or false", "parameters are sharded (FSDP): norms are of the local shard"),
+    "smoke.compiled": Field("true or false", "torch.compile was used: modules inside are not seen"),
+    # Provenance.
+    "env.platform": Field("text", "system and machine, such as Linux x86_64"),
+    "env.processor": Field("text", "model of the CPU where the system tells"),
+    "env.cpu_capability": Field("text", "instruction set that torch uses"),
+    "env.python": Field("text", "version"),
+    "env.torch": Field("text", "version"),
+    "env.threads": Field("1", "torch.get_num_threads() at the first step"),
+    "env.dtype": Field("text", "dtype of most parameter numbers"),
+    "env.device": Field("text", "device type of most parameter numbers, with the name of the GPU"),
+    "env.cuda": Field("text", "version torch was built with, null without"),
+    "env.deterministic": Field("true or false", "torch.are_deterministic_algorithms_enabled()"),
+    "env.world_size": Field("1", "processes that train together"),
+    "env.packages": Field(
+        "JSON object",
+        "versions of transformers, accelerate, lightning, numpy where the script imported them",
+    ),
+}
+"""Every fact, by its key in ``Run.config``. Lists and objects are JSON text."""

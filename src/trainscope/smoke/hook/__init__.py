@@ -1,0 +1,1 @@
+"""The folder that goes on PYTHONPATH; nothing but ``sitecustomize`` may be in it."""

@@ -1,0 +1,58 @@
+"""Keeps faults of the recorder out of the script, and its time out of the measurements."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Guard:
+    """Runs hooks so that the first exception in one switches that one off, and is written down.
+
+    ``SystemExit``, which ends the run after the wanted number of steps, passes.
+    """
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._off: set[str] = set()
+        self.cpu = 0.0
+        """CPU seconds spent in hooks."""
+        self.wall = 0.0
+        """Seconds spent in hooks."""
+
+    def hook(self, name: str, function: Callable[P, T], *, timed: bool = True) -> Callable[P, T | None]:
+        """Return `function` wrapped; it gives None when it is switched off."""
+
+        @functools.wraps(function)
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> T | None:
+            if name in self._off:
+                return None
+            cpu, wall = (time.process_time(), time.perf_counter()) if timed else (0.0, 0.0)
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:  # noqa: BLE001  # the boundary itself
+                self._off.add(name)
+                self._report(f"{name}: {type(error).__name__}: {error}"[:300])
+                return None
+            finally:
+                if timed:
+                    self.cpu += time.process_time() - cpu
+                    self.wall += time.perf_counter() - wall
+
+        return guarded
+
+
+def opaque(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a function as one that ``torch.compile`` calls and does not trace, without importing its machinery."""
+
+    @functools.wraps(function)
+    def untraced(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    untraced._torchdynamo_disable = True  # type: ignore[attr-defined]
+    return untraced

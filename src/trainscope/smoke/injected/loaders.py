@@ -1,0 +1,92 @@
+"""Sees what data loaders give, and in which order their samplers asked for it."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import json
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils.data import IterableDataset, dataloader
+
+from . import hashing
+from .patches import replace
+from .recorder import Recorder
+
+Function = Callable[..., Any]
+_ASKED = "_trainscope_asked"
+
+
+def install(recorder: Recorder) -> None:
+    """Listen to every data loader of the training process; its workers are left alone."""
+    base = dataloader._BaseDataLoaderIter
+    opened = recorder.guard.hook("loader", functools.partial(_opened, recorder))
+    asked = recorder.guard.hook("sampler", _asked)
+    given = recorder.guard.hook("batch", functools.partial(_given, recorder))
+
+    def construct(original: Function) -> Function:
+        def __init__(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+            opened(self, loader)  # first: a loader with workers asks for batches while it is being made
+            original(self, loader, *args, **kwargs)
+
+        return __init__
+
+    def ask(original: Function) -> Function:
+        def _next_index(self: Any, *args: Any, **kwargs: Any) -> Any:
+            index = original(self, *args, **kwargs)
+            asked(self, index)
+            return index
+
+        return _next_index
+
+    def give(original: Function) -> Function:
+        def __next__(self: Any) -> Any:  # noqa: N807
+            batch = original(self)
+            given(self, batch)
+            return batch
+
+        return __next__
+
+    replace(base, "__init__", construct)
+    replace(base, "_next_index", ask)
+    replace(base, "__next__", give)
+
+
+def _opened(recorder: Recorder, iterator: Any, loader: Any) -> None:
+    recorder.setting.loaders[json.dumps(describe(loader))] = None
+    if not isinstance(loader.dataset, IterableDataset):
+        setattr(iterator, _ASKED, collections.deque())
+
+
+def _asked(iterator: Any, index: Any) -> None:
+    waiting = getattr(iterator, _ASKED, None)
+    if waiting is not None:
+        waiting.append(hashing.of_batch(index))
+
+
+def _given(recorder: Recorder, iterator: Any, batch: Any) -> None:
+    waiting = getattr(iterator, _ASKED, None)
+    order = waiting.popleft() if waiting else None
+    # Fetched without gradient: an evaluation, which is not part of the training's order.
+    if not recorder.wakes() or not torch.is_grad_enabled():
+        return
+    recorder.window.batches.append(hashing.of_batch(batch))
+    if order is not None:
+        recorder.window.order.append(order)
+
+
+def describe(loader: Any) -> dict[str, Any]:
+    """Return what decides the batches of a loader."""
+    try:
+        length: int | None = len(loader)
+    except TypeError:
+        length = None
+    return {
+        "batch_size": loader.batch_size,
+        "sampler": type(loader.sampler).__name__,
+        "workers": loader.num_workers,
+        "batches": length,
+        "drop_last": loader.drop_last,
+    }

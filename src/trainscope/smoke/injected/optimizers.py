@@ -1,0 +1,106 @@
+"""What is known of one optimizer: its options, its state, and the gradients of its last step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from .norms import Updates, gradient_norms, host, norms, total
+
+FIRST_MOMENTS, SECOND_MOMENTS = ("exp_avg", "momentum_buffer"), ("exp_avg_sq", "square_avg", "sum")
+COUNTERS = 64
+"""Parameters whose step counter is read; they count together."""
+_VARIES = frozenset({"lr", "initial_lr"})
+
+
+class Tracked:
+    """One optimizer."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.parameters: list[Tensor] = []
+        self.updates = Updates()
+        self.raw: list[float] = []
+        """Norm of each gradient before clipping; -1 where there is none."""
+        self.applied: list[float] = []
+        self.rates: list[float] = []
+        self.stale = 0.0
+        """Norm of the gradients of its last step that were still there at the next backward."""
+        self.in_closure = False
+        self.steps = 0
+        self._cleared = True
+        self._described: tuple[Sequence[str], Sequence[dict[str, Any]]] | None = None
+
+    def look_for_stale(self, optimizer: Optimizer) -> None:
+        """Look, at a backward, whether the gradients of the last step are still there.
+
+        They are cleared once they have been seen to be none or zero since that step; until the optimizer's next
+        step they may be (another optimizer's backward comes first in a GAN).
+        """
+        if self._cleared or self.in_closure:
+            return
+        norm = total(gradient_norms([p for group in optimizer.param_groups for p in group["params"]]))
+        self._cleared = norm == 0.0
+        self.stale = 0.0 if self._cleared else self.stale or norm
+
+    def stepped(self) -> None:
+        """Note that the step has been taken."""
+        self.steps += 1
+        self._cleared, self.stale = False, 0.0
+
+    def has_changed(self, names: Sequence[str], options: Sequence[dict[str, Any]]) -> bool:
+        """Tell whether names or options differ from those at the last call."""
+        now = (names, options)
+        changed = self._described != now
+        self._described = now
+        return changed
+
+    def describe(self, optimizer: Optimizer) -> dict[str, Any]:
+        """Return class and size."""
+        return {"class": type(optimizer).__name__, "tensors": len(self.parameters)}
+
+    def state_of(self, optimizer: Optimizer) -> dict[str, Any]:
+        """Return norms of the moments, the smallest step counter, and how many parameters have state."""
+        states = [optimizer.state[p] for p in self.parameters if p in optimizer.state]
+        with torch.no_grad():
+            moments = [_tensors(states, names) for names in (FIRST_MOMENTS, SECOND_MOMENTS)]
+            first, second = [total(host(norms(tensors))) if tensors else None for tensors in moments]
+            counters = [float(s["step"]) for s in states[:: max(1, len(states) // COUNTERS)] if "step" in s]
+        return {
+            "m": first,
+            "v": second,
+            "state_step": min(counters, default=None),
+            "state_tensors": sum(1 for state in states if state),
+        }
+
+
+def _tensors(states: Sequence[dict[str, Any]], names: Sequence[str]) -> list[Tensor]:
+    found = []
+    for state in states:
+        value = next((state[name] for name in names if isinstance(state.get(name), Tensor)), None)
+        if value is not None:
+            found.append(value)
+    return found
+
+
+def options_of(optimizer: Optimizer) -> list[dict[str, Any]]:
+    """Return the scalar options of each group, without the learning rate, which is a series."""
+    return [_scalars(group) for group in optimizer.param_groups]
+
+
+def _scalars(group: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in group.items():
+        if key in _VARIES or key == "params":
+            continue
+        if isinstance(value, Tensor) and value.numel() == 1:
+            value = float(value)
+        if value is None or isinstance(value, (bool, int, float, str)):
+            found[key] = value
+        elif key == "betas" and isinstance(value, (tuple, list)):
+            found.update({f"beta{place}": float(beta) for place, beta in enumerate(value, 1)})
+    return found

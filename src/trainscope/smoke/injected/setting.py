@@ -1,0 +1,60 @@
+"""What does not change from step to step: written at the first step and at the end."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from . import environment
+from .models import Models, fingerprint
+
+
+class Setting:
+    """The models, their environment, and what came to light about them.
+
+    Parameters
+    ----------
+    models : Models
+    """
+
+    def __init__(self, models: Models) -> None:
+        self._models = models
+        self.compiled = False
+        """Whether ``torch.compile`` was used."""
+        self.loaders: dict[str, None] = {}
+        """Description of every data loader that was read, in order."""
+        self.used: set[str] = set()
+        """Modules with parameters that are not trained, which ran before the first step."""
+        self.temporary: list[Any] = []
+        """Handles of hooks that go at the first step."""
+        self._left_out: list[tuple[str, weakref.ref[Tensor]]] = []
+
+    def begin(self, parameters: Sequence[Tensor], optimizers: Sequence[Optimizer]) -> dict[str, Any]:
+        """Describe models and environment, just before the first step of the optimizer of `parameters`."""
+        self._models.discover(parameters)
+        self._models.rename()
+        trained = {id(p) for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]}
+        self._left_out = [
+            (name, weakref.ref(p)) for name, p in self._models.named() if p.requires_grad and id(p) not in trained
+        ]
+        found = fingerprint(self._models, trained)
+        found["environment"] = {**environment.facts(found.pop("device")), "dtype": found.pop("dtype")}
+        return found
+
+    def end(self) -> dict[str, Any]:
+        """Describe what came to light."""
+        return {"loaders": list(self.loaders), "compiled": self.compiled, "modules_used": sorted(self.used)}
+
+    def left_out_with_gradient(self) -> list[str]:
+        """Return the parameters that no optimizer has and that have a gradient now."""
+        return [name for name, ref in self._left_out if (p := ref()) is not None and p.grad is not None]
+
+    def forget_temporary(self) -> None:
+        """Take away the hooks that were for the time before the first step."""
+        for handle in self.temporary:
+            handle.remove()
+        self.temporary.clear()

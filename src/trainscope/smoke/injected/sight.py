@@ -1,0 +1,193 @@
+"""Sees forwards: the pass through the outermost module, dropout and batch norm, the loss, routers.
+
+Classes and functions are wrapped rather than modules hooked: a model can still be copied and pickled, and code that
+``torch.compile`` traces goes to the original.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812  # the field's name for it
+from torch import Tensor, nn
+
+from ...probe.names import modules
+from ...probe.routing import blocks
+from .forwards import Forward, Hook, RouterHook, UsedHook, tensors_in
+from .labels import labels_of
+from .patches import replace
+from .recorder import Recorder
+
+Function = Callable[..., Any]
+_wrapped: set[type] = set()
+
+
+def see_models(recorder: Recorder, parameters: Sequence[Tensor]) -> None:
+    """Find the models of `parameters` and listen to those that are new."""
+    shares = recorder.guard.hook("routing", recorder.forwards.add_shares)
+    for root in recorder.models.discover(parameters):
+        _wrap_forward(recorder, type(root))
+        for name, module, chosen in blocks(root):
+            if chosen is not None:
+                module.register_forward_hook(RouterHook(name, chosen, shares))
+        _watch_frozen(recorder, root)
+
+
+def _wrap_forward(recorder: Recorder, kind: type[nn.Module]) -> None:
+    if kind in _wrapped:
+        return
+    _wrapped.add(kind)
+    enter = recorder.guard.hook("forward", lambda module, args, kwargs: _enter(recorder, module, args, kwargs))
+    leave = recorder.guard.hook("forward output", lambda forward, output: _leave(recorder, forward, output))
+
+    def make(original: Function) -> Function:
+        def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling() or recorder.inside_backward or not recorder.is_root(self):
+                return original(self, *args, **kwargs)
+            seen = enter(self, args, kwargs)
+            try:
+                output = original(self, *args, **kwargs)
+            finally:
+                recorder.forwards.leave()
+            leave(seen, output)
+            return output
+
+        return forward
+
+    replace(kind, "forward", make)
+
+
+def _enter(recorder: Recorder, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Forward:
+    return recorder.forwards.enter(training=module.training, inputs=tensors_in(*args, *kwargs.values()))
+
+
+def _leave(recorder: Recorder, forward: Forward | None, output: Any) -> None:
+    if forward is None or not forward.gradient:
+        return
+    for tensor in tensors_in(output):
+        if tensor.grad_fn is not None:
+            recorder.token = recorder.graphs.mark(tensor, whole=False)
+            return
+
+
+def _watch_frozen(recorder: Recorder, root: nn.Module) -> None:
+    """Note which modules with parameters that are not trained run; until the first step only."""
+    for name, module in modules(root):
+        # That a container ran does not say that it used a parameter of its own.
+        if next(module.children(), None) is None and any(
+            p is not None and not p.requires_grad for p in module._parameters.values()
+        ):
+            hook = UsedHook(recorder.models.module_name(module) or name, recorder.setting.used)
+            recorder.setting.temporary.append(module.register_forward_pre_hook(hook))
+
+
+def install(recorder: Recorder) -> None:
+    """Listen to the functions that modes and labels go through."""
+    _modes(recorder)
+    _losses(recorder)
+    _compile(recorder)
+
+
+def _modes(recorder: Recorder) -> None:
+    def note(training: bool) -> None:
+        # Frames: this function, the guard, the wrapper, and the forward that called it.
+        module = sys._getframe(3).f_locals.get("self")
+        forward = recorder.forwards.current()
+        if not forward.gradient:
+            return
+        if training:
+            forward.train_modules.add(id(module))
+            return
+        name = recorder.models.module_name(module)
+        forward.eval_modules[id(module)] = type(module).__name__ if name is None else name
+
+    seen = recorder.guard.hook("modes", note, timed=False)
+
+    def make(original: Function, *, batch_norm: bool) -> Function:
+        def function(*args: Any, **kwargs: Any) -> Any:
+            if not torch.compiler.is_compiling() and recorder.active[0] and not recorder.inside_backward:
+                if batch_norm:
+                    training = args[5] if len(args) > 5 else kwargs.get("training", False)
+                    seen(bool(training))
+                elif (args[1] if len(args) > 1 else kwargs.get("p", 0.5)) > 0:
+                    seen(bool(args[2] if len(args) > 2 else kwargs.get("training", True)))
+            return original(*args, **kwargs)
+
+        return function
+
+    for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"):
+        replace(F, name, functools.partial(make, batch_norm=False))
+    replace(F, "batch_norm", functools.partial(make, batch_norm=True))
+
+
+def _losses(recorder: Recorder) -> None:
+    def note(bound: inspect.BoundArguments, loss: Any) -> None:
+        bound.apply_defaults()
+        given = bound.arguments
+        found = labels_of(
+            given["input"],
+            given["target"],
+            loss,
+            ignore=given["ignore_index"],
+            reduction=given["reduction"],
+            smoothing=float(given.get("label_smoothing", 0.0)),
+        )
+        if found is not None:
+            recorder.forwards.current().labels.append(found)
+
+    seen = recorder.guard.hook("labels", note)
+
+    def make(original: Function) -> Function:
+        signature = inspect.signature(original)
+
+        def function(*args: Any, **kwargs: Any) -> Any:
+            loss = original(*args, **kwargs)
+            if not torch.compiler.is_compiling() and recorder.active[0] and not recorder.inside_backward:
+                seen(signature.bind(*args, **kwargs), loss)
+            return loss
+
+        return function
+
+    replace(F, "cross_entropy", make)
+    replace(F, "nll_loss", make)
+
+
+def _compile(recorder: Recorder) -> None:
+    """Take hooks out of what is being compiled: they would break its graph."""
+
+    def note(module: nn.Module) -> None:
+        recorder.setting.compiled = True
+        for inner in module.modules():
+            hooks: dict[int, Any] = inner._forward_hooks
+            for key in [key for key, hook in hooks.items() if isinstance(hook, Hook)]:
+                del hooks[key]
+        recorder.setting.forget_temporary()
+
+    seen = recorder.guard.hook("compile", note)
+
+    def make(original: Function) -> Function:
+        def function(model: Any = None, *args: Any, **kwargs: Any) -> Any:
+            target = getattr(model, "__self__", model)
+            if isinstance(target, nn.Module):
+                seen(target)
+            elif model is not None:
+                recorder.setting.compiled = True
+            return original(model, *args, **kwargs)
+
+        return function
+
+    replace(torch, "compile", make)
+
+    def method(original: Function) -> Function:
+        def compile_(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            seen(self)
+            return original(self, *args, **kwargs)
+
+        return compile_
+
+    replace(nn.Module, "compile", method)

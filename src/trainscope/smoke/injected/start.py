@@ -1,0 +1,37 @@
+"""Starts the recorder in a process that has just imported torch."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import random
+import sys
+
+import torch
+
+from . import gradient_hooks, hooks, loaders, patches, sight
+from .recorder import Recorder
+
+
+def start() -> None:
+    """Read what the parent wants from the environment, seed if asked, and install all hooks."""
+    wanted = json.loads(os.environ["TRAINSCOPE_SMOKE"])
+    if wanted["seed"] is not None:
+        seed(int(wanted["seed"]))
+    recorder = Recorder(int(wanted["steps"]), wanted["folder"])
+    hooks.install(recorder)
+    gradient_hooks.install(recorder)
+    sight.install(recorder)
+    loaders.install(recorder)
+    patches.suspend_for_script()
+    atexit.register(recorder.guard.hook("end", recorder.finish), "script")
+
+
+def seed(value: int) -> None:
+    """Seed every global generator, as ``--seed`` asks; a script that seeds again has the last word."""
+    random.seed(value)
+    torch.manual_seed(value)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(value % 2**32)

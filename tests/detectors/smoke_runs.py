@@ -1,0 +1,131 @@
+"""Recorded runs made by hand: what a healthy smoke run holds, and one planted fault for each exact detector."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import numpy as np
+
+from trainscope.core.run import Run, Series
+from trainscope.detectors import by_id
+from trainscope.detectors.base import Skipped
+
+STEPS = 150
+
+
+def smoke_run(series: Mapping[str, object] | None = None, **facts: object) -> Run:
+    """Return a healthy smoke run with some series and facts in place of its own; None takes one away.
+
+    A fact `not_in_optimizer=[...]` is ``smoke.not_in_optimizer``, one with ``__`` has dots there.
+    """
+    n = STEPS
+    rng = np.random.default_rng(0)
+    healthy: dict[str, object] = {
+        "train/loss": 4.0 * np.exp(-np.arange(n) / 40.0) + 1.0 + 0.02 * rng.standard_normal(n),
+        "train/grad_norm": 1.0 + 0.1 * rng.random(n),
+        "train/grad_norm_after_clip": np.full(n, 1.0),
+        "learning_rate": np.full(n, 1e-3),
+        "train/cpu_step_time": np.full(n, 0.02),
+        "micro_batches": np.ones(n),
+        "optimizer/m_norm": np.full(n, 2.0),
+        "smoke/backward_calls": np.ones(n),
+        "smoke/zero_grad_after_backward": np.zeros(n),
+        "smoke/stale_gradients": np.zeros(n),
+        "smoke/scheduler_steps": np.ones(n),
+        "smoke/optimizer_steps": np.ones(n),
+        "smoke/optimizers_created": np.ones(n),
+        "smoke/optimizer_state_step": np.arange(1.0, n + 1),
+        "smoke/clip_calls": np.ones(n),
+        "smoke/clip_backward_calls": np.ones(n),
+        "smoke/clip_max_norm": np.ones(n),
+        "smoke/clip_norm_before": 1.0 + 0.1 * rng.random(n),
+        "smoke/batch_hash": rng.integers(1, 2**32, n).astype(float),
+        "smoke/target_hash": rng.integers(1, 2**32, n).astype(float),
+        "smoke/eval_mode_modules": np.zeros(n),
+        "smoke/train_mode_modules": np.full(n, 3.0),
+        "smoke/cross_entropy": 3.0 * np.exp(-np.arange(n) / 40.0) + 0.5,
+        "smoke/label_entropy": np.full(n, 3.2),
+        "smoke/router_gradient": np.full(n, 0.1),
+        "smoke/router_load_entropy": np.full(n, 0.95),
+        "smoke/rank_gradient_spread": np.zeros(n),
+        "smoke/rank_weight_spread": np.zeros(n),
+        "memory/live_graphs": np.ones(n),
+        "memory/cpu_mb": np.full(n, 300.0),
+        "memory/peak_mb": np.full(n, 310.0),
+    }
+    healthy |= dict(series or {})
+    found = {}
+    for name, value in healthy.items():
+        if isinstance(value, Series):
+            found[name] = value
+        elif value is not None:
+            array = np.asarray(value, dtype=np.float64)
+            found[name] = Series(name, np.arange(len(array)), array)
+    config: dict[str, object] = {
+        "smoke.steps": n, "smoke.schedulers": 1, "smoke.optimizers": 1, "smoke.vocabulary": 30,
+        "smoke.initial_cross_entropy": 3.5, "smoke.model.initial_hash": 7, "smoke.model.shapes_hash": 8,
+        "env.world_size": 1, "env.processor": "a", "env.threads": 1,
+    }  # fmt: skip
+    for key, value in facts.items():
+        name = key.replace("__", ".") if key.startswith("env__") else "smoke." + key.replace("__", ".")
+        config[name] = json.dumps(value) if isinstance(value, (list, dict)) else value
+    return Run("smoke", "out/smoke", "recorded", found, {k: v for k, v in config.items() if v is not None})
+
+
+def ones(start: int, stop: int = STEPS, value: float = 1.0) -> np.ndarray:
+    """Return zeros with `value` from step `start` on."""
+    array = np.zeros(STEPS)
+    array[start:stop] = value
+    return array
+
+
+def found(detector: str, run: Run) -> list:
+    """Run one detector, which must not skip."""
+    one = by_id(detector)
+    result = one.detect(run, one.params)
+    assert not isinstance(result, Skipped), result
+    return result
+
+
+def skipped(detector: str, run: Run) -> str:
+    """Run one detector, which must skip, and return why."""
+    one = by_id(detector)
+    result = one.detect(run, one.params)
+    assert isinstance(result, Skipped), result
+    return result.reason
+
+
+def single(detector: str, run: Run):
+    """Run one detector, which must find one thing."""
+    (one,) = found(detector, run)
+    return one
+
+
+def evaluated(*values: float) -> Series:
+    """Return evaluations spread over the run."""
+    step = np.linspace(STEPS // len(values), STEPS - 1, len(values)).astype(int)
+    return Series("smoke/eval_cross_entropy", step, np.array(values))
+
+
+SMOKE_PLANTED: Mapping[str, Run] = {
+    "non_finite_origin": smoke_run(nonfinite_step=40, nonfinite_gradients=["head.weight"]),
+    "parameters_not_training": smoke_run(
+        not_in_optimizer=["norm.weight"], not_in_optimizer_used=["norm.weight"]
+    ),
+    "stale_gradients": smoke_run({"smoke/stale_gradients": ones(1, value=0.7)}),
+    "clipping": smoke_run({"smoke/clip_backward_calls": np.zeros(STEPS)}),
+    "optimizer_state": smoke_run({"smoke/optimizer_state_step": np.arange(STEPS) % 50 + 1.0}),
+    "scheduler_pace": smoke_run(
+        {"smoke/scheduler_steps": np.full(STEPS, 4.0), "micro_batches": np.full(STEPS, 4.0)}
+    ),
+    "step_accounting": smoke_run({"smoke/backward_calls": 1.0 - ones(60, 70)}),
+    "repeated_batches": smoke_run({"smoke/batch_hash": np.full(STEPS, 5.0)}),
+    "eval_mode": smoke_run({"smoke/eval_mode_modules": ones(40, value=3.0)}, eval_mode_modules=["drop"]),
+    "initial_loss": smoke_run(initial_cross_entropy=9.0),
+    "unigram_floor": smoke_run({"smoke/cross_entropy": np.full(STEPS, 3.2)}),
+    "train_eval_gap": smoke_run({"smoke/eval_cross_entropy": evaluated(2.0, 2.5, 3.5)}),
+    "router": smoke_run({"smoke/router_gradient": np.zeros(STEPS)}),
+    "rank_divergence": smoke_run({"smoke/rank_weight_spread": ones(20, value=0.04)}),
+    "graph_leak": smoke_run({"memory/live_graphs": np.arange(float(STEPS))}),
+}  # fmt: skip

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import numpy as np
+
+from .smoke_runs import STEPS, found, single, smoke_run
+
+ID = "optimizer_state"
+
+
+def test_a_step_counter_that_falls_is_found_at_each_fall():
+    one = single(ID, smoke_run({"smoke/optimizer_state_step": np.arange(STEPS) % 50 + 1.0}))
+    assert (one.start_step, one.evidence["times"]) == (50, 2)
+
+
+def test_a_new_optimizer_whose_momentum_starts_again_is_found():
+    created = 1.0 + np.arange(STEPS) // 50
+    norm = np.minimum(3.0, 0.3 + np.arange(STEPS) % 50)
+    run = smoke_run({"smoke/optimizer_state_step": None, "smoke/optimizers_created": created, "optimizer/m_norm": norm})
+    assert single(ID, run).start_step == 50
+
+
+def test_a_new_optimizer_object_that_takes_over_the_state_is_no_finding():
+    created = 1.0 + np.arange(STEPS) // 100
+    assert found(ID, smoke_run({"smoke/optimizers_created": created})) == []
+
+
+def test_moments_that_fall_with_the_gradient_are_no_finding():
+    norm = np.where(np.arange(STEPS) < 70, 3.0, 1.0)
+    assert found(ID, smoke_run({"optimizer/m_norm": norm})) == []

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import numpy as np
+
+from .smoke_runs import STEPS, found, ones, single, smoke_run
+
+ID = "step_accounting"
+
+
+def test_steps_without_a_backward_are_found():
+    one = single(ID, smoke_run({"smoke/backward_calls": 1.0 - ones(60, 70)}))
+    assert (one.start_step, one.end_step, one.evidence["steps"]) == (60, 69, 10)
+
+
+def test_an_accumulation_that_keeps_changing_is_found():
+    micro = np.array([4.0, 3.0, 2.0, 4.0, 1.0] * 30)
+    assert single(ID, smoke_run({"micro_batches": micro})).title == "Uneven accumulation"
+
+
+def test_a_short_last_window_of_each_epoch_is_normal():
+    micro = np.where(np.arange(STEPS) % 5 == 4, 2.0, 4.0)
+    assert found(ID, smoke_run({"micro_batches": micro})) == []

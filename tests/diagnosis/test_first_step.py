@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from smoke_runs import smoke_run
+
+from .runs import layers, parameters, said
+
+
+def run(gradient: dict | None = None, loss: float = 0.0, **facts: object):
+    made = smoke_run(**{"parameters": parameters(), **facts})
+    series = dict(made.series)
+    values = series["train/loss"].value.copy()
+    values[0] += loss
+    series["train/loss"] = replace(series["train/loss"], value=values)
+    return replace(made, series=series, layers=layers(gradient=gradient or {}))
+
+
+def change(one) -> list:
+    return said(one, run()).get("first_step", [])
+
+
+def test_a_gradient_that_changed_while_the_loss_did_not_is_named():
+    (one,) = change(run({"head.weight": 1.35}))
+    assert one.layer == "head.weight"
+    assert one.evidence["ratio"] == pytest.approx(0.3)
+
+
+def test_rounding_of_a_gradient_is_no_finding():
+    assert change(run({"head.weight": 4.5 * (1 + 1e-4)})) == []
+
+
+def test_a_tiny_gradient_is_judged_against_the_whole_one():
+    assert change(run({"fc1.bias": 2.5})) == []
+    tiny = run({"fc1.bias": 1e-6}), run({"fc1.bias": 2e-6})
+    assert "first_step" not in said(*tiny)
+
+
+def test_where_the_forward_rounds_differently_gradients_may_too():
+    assert change(run({"head.weight": 4.5 * 1.05}, loss=0.005)) == []
+
+
+def test_half_precision_is_judged_more_coarsely():
+    coarse = {"env__dtype": "torch.bfloat16"}
+    assert "first_step" not in said(run({"head.weight": 4.5 * 1.1}, **coarse), run(**coarse))
+
+
+def test_another_loss_from_the_same_weights_and_batch_is_another_objective():
+    (one,) = change(run(loss=0.3))
+    assert one.title == "Another objective or model"
+
+
+def test_dropout_may_change_the_first_loss():
+    assert change(run(loss=0.3, model__dropout=[0.1])) == []
+
+
+def test_other_first_weights_or_batches_are_not_judged():
+    assert change(run({"head.weight": 1.0}, parameters=parameters(seed=500))) == []
+    other = smoke_run({"smoke/batch_hash": np.arange(150), "smoke/target_hash": np.arange(150)})
+    assert change(replace(other, layers=layers(gradient={"head.weight": 1.0}))) == []

@@ -1,0 +1,175 @@
+"""Signals, evaluation, learning rate, data and cost: what each finds, and what it leaves alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pages import HEADINGS, section
+from smoke_runs import STEPS, evaluated, smoke_run
+
+from trainscope.core.errors import ConfigError
+from trainscope.core.settings import Settings
+from trainscope.detectors import DETECTORS
+from trainscope.diagnosis.compare import COMPARERS, compare_runs
+
+from .runs import log, losses, only, said
+
+FLAT = np.ones(STEPS)
+EACH = pytest.mark.parametrize("comparer", COMPARERS, ids=lambda c: c.id)
+
+
+@EACH
+def test_a_page_has_the_fixed_headings_and_every_parameter(comparer):
+    lines = comparer.page.splitlines()
+    assert [line for line in lines[1:] if line and not line.startswith(" ")] == HEADINGS
+    assert lines[0].startswith(f"{comparer.id}: ")
+    assert comparer.compare.__module__ == f"trainscope.diagnosis.{comparer.id}"
+    text = section(comparer.page, "Parameters")
+    names = re.findall(r"^    ([a-z_]+(?:, [a-z_]+)*): ", text, re.MULTILINE)
+    assert sorted(n for heads in names for n in heads.split(", ")) == sorted(f.name for f in fields(comparer.params))
+
+
+@EACH
+def test_findings_carry_the_id_of_their_comparer(comparer):
+    source = Path(__import__(comparer.compare.__module__, fromlist=["x"]).__file__).read_text(encoding="utf-8")
+    said_ids = {
+        keyword.value.value
+        for call in ast.walk(ast.parse(source))
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Finding"
+        for keyword in call.keywords
+        if keyword.arg == "detector"
+    }
+    assert said_ids == {comparer.id}
+
+
+def test_no_comparer_shares_its_id_with_a_detector():
+    assert not {c.id for c in COMPARERS} & {d.id for d in DETECTORS}
+
+
+def test_a_smoke_run_compared_with_itself_has_no_finding_of_any_severity():
+    run = smoke_run({"smoke/eval_cross_entropy": evaluated(2.0, 1.0)})
+    assert compare_runs(run, [run], Settings()).findings == ()
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.5, 1.8, 4.0])
+def test_a_gradient_norm_of_another_size_is_found(factor):
+    base, run = log(losses(), train__grad_norm=FLAT), log(losses(), train__grad_norm=factor * FLAT)
+    assert only(run, base, by="paired_signals").metric == "train/grad_norm"
+
+
+def test_a_gradient_norm_of_about_the_same_size_is_no_finding():
+    assert said(log(losses(), train__grad_norm=1.2 * FLAT), log(losses(), train__grad_norm=FLAT)) == {}
+
+
+def test_gradient_norms_of_other_batches_get_more_room():
+    base, run = log(losses(), train__grad_norm=FLAT), log(losses(seed=1), train__grad_norm=1.8 * FLAT)
+    assert said(run, base) == {}
+
+
+def test_a_part_of_the_loss_that_moved_on_the_same_batches_is_found():
+    base, run = log(losses(), aux_loss=0.1 * FLAT), log(losses(), aux_loss=0.2 * FLAT)
+    assert only(run, base, by="paired_signals").metric == "aux_loss"
+
+
+def test_an_evaluation_that_got_worse_while_training_did_not_is_found():
+    base, run = (smoke_run({"smoke/eval_cross_entropy": evaluated(2.0, end)}) for end in (1.0, 1.6))
+    assert only(run, base, by="eval_change").metric == "smoke/eval_cross_entropy"
+
+
+def test_evaluating_more_often_is_compared_at_the_common_steps():
+    often = evaluated(2.0, 1.0)
+    run = smoke_run({"smoke/eval_cross_entropy": often})
+    assert said(run, smoke_run({"smoke/eval_cross_entropy": evaluated(1.0)})) == {}
+
+
+def test_an_evaluation_that_is_missing_now_is_a_warning():
+    base = log(losses(), eval__loss=losses())
+    assert only(log(losses()), base, by="eval_change").title == "Evaluation missing"
+
+
+def test_an_evaluation_whose_loss_is_written_out_by_hand_is_no_finding():
+    assert said(smoke_run(), smoke_run({"smoke/eval_cross_entropy": evaluated(2.0, 1.0)})) == {}
+
+
+def test_a_schedule_that_runs_twice_as_fast_is_found():
+    slow, fast = np.linspace(1.0, 0.1, STEPS), np.maximum(0.1, np.linspace(1.0, -0.8, STEPS))
+    base, run = log(losses(), learning_rate=slow), log(losses(), learning_rate=fast)
+    assert "learning_rate_change" in said(run, base)
+
+
+def test_one_percent_more_learning_rate_and_rounding_at_zero_are_no_finding():
+    decay = np.linspace(1.0, 0.0, STEPS)
+    base, run = log(losses(), learning_rate=decay), log(losses(), learning_rate=1.01 * decay + 1e-9)
+    assert said(run, base) == {}
+
+
+def test_a_loader_that_lost_its_shuffling_is_found():
+    run = smoke_run({"smoke/batch_hash": np.arange(STEPS) % 22}, loaders=[{"length": 22}])
+    assert "data_change" in said(run, smoke_run())
+
+
+def test_inputs_of_another_spread_are_found_and_rounding_is_not():
+    def made(mean: float, std: float):
+        return smoke_run({"smoke/eval_input_mean": mean * FLAT, "smoke/eval_input_std": std * FLAT})
+
+    assert only(made(0.3, 0.4), made(0.0, 1.0), by="data_change").title == "Evaluation sees other inputs"
+    assert said(made(1e-6, 1.0), made(0.0, 1.0)) == {}
+
+
+def test_a_step_that_costs_more_processor_time_is_found():
+    assert only(smoke_run({"train/cpu_step_time": 0.04 * FLAT}), smoke_run(), by="cost_change")
+
+
+def test_a_machine_that_was_busier_for_the_run_gets_more_room():
+    def made(cpu: float, wall: float):
+        return smoke_run({"train/cpu_step_time": cpu * FLAT, "train/step_time": wall * FLAT})
+
+    assert said(made(0.028, 0.06), made(0.02, 0.02)) == {}
+    assert "cost_change" in said(made(0.028, 0.028), made(0.02, 0.02))
+    assert "cost_change" in said(made(0.04, 0.09), made(0.02, 0.02))
+
+
+def test_steps_of_a_fraction_of_a_millisecond_are_not_judged():
+    assert (
+        said(smoke_run({"train/cpu_step_time": 0.0014 * FLAT}), smoke_run({"train/cpu_step_time": 0.0007 * FLAT})) == {}
+    )
+
+
+def test_a_few_slow_steps_and_another_processor_are_not_judged():
+    spikes = 0.02 * FLAT + 0.2 * (np.arange(STEPS) % 4 == 0)
+    assert said(smoke_run({"train/cpu_step_time": spikes}), smoke_run()) == {}
+    other = smoke_run({"train/cpu_step_time": 0.06 * FLAT}, env__processor="b")
+    assert said(other, smoke_run()) == {}
+
+
+def test_wall_time_alone_never_counts():
+    assert said(smoke_run({"train/step_time": 9.0 * FLAT}), smoke_run({"train/step_time": FLAT})) == {}
+
+
+def test_memory_that_grows_where_the_baselines_did_not_is_found():
+    run = smoke_run({"memory/cpu_mb": 300.0 + 0.5 * np.arange(STEPS)})
+    assert only(run, smoke_run(), by="cost_change").title == "Memory grows"
+
+
+def test_a_higher_peak_that_does_not_grow_is_found_and_a_little_more_is_not():
+    assert only(smoke_run({"memory/peak_mb": 400.0 * FLAT}), smoke_run(), by="cost_change").title == "More memory"
+    assert said(smoke_run({"memory/peak_mb": 330.0 * FLAT}), smoke_run()) == {}
+
+
+def test_where_runs_part_is_only_told_beside_a_finding():
+    found = compare_runs(log(losses() + 0.2), [log(losses())], Settings()).findings
+    assert [f.detector for f in found] == ["paired_loss", "first_difference"]
+    assert [f.detector for f in compare_runs(log(losses() + 0.005), [log(losses())], Settings()).findings] == []
+
+
+def test_settings_choose_and_tune_comparers():
+    run, base = log(losses() + 0.05), log(losses())
+    assert said(run, base, detectors={"paired_loss": {"absolute": 0.2}}) == {}
+    assert said(run, base, ignore=["paired_loss"]) == {}
+    with pytest.raises(ConfigError, match=r"detectors\.paired_loss\.absolut: no such parameter"):
+        compare_runs(run, [base], Settings(detectors={"paired_loss": {"absolut": 1.0}}))

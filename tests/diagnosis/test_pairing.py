@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from smoke_runs import STEPS, smoke_run
+
+from trainscope.diagnosis.pairing import pair_with, pairing_of
+
+from .runs import log, losses, parameters
+
+
+def test_the_noise_of_two_logs_tells_whether_they_share_their_batches():
+    assert pairing_of(log(losses() + 0.1), log(losses())).exact
+    assert not pairing_of(log(losses(seed=1)), log(losses(seed=2))).exact
+
+
+def test_the_same_training_under_another_batch_identity_still_pairs():
+    base = smoke_run()
+    assert pairing_of(smoke_run({"smoke/batch_hash": np.arange(STEPS), "smoke/target_hash": None}), base).exact
+
+
+def test_one_identity_that_agrees_is_enough():
+    """Rescaled inputs have other bytes and the same labels."""
+    run = smoke_run({"smoke/batch_hash": np.arange(STEPS), "train/loss": losses() + 1.0})
+    assert pairing_of(run, smoke_run()).exact
+
+
+def test_other_batches_are_named_with_their_first_step():
+    hashes = smoke_run().series["smoke/batch_hash"].value.copy()
+    hashes[30:] += 1.0
+    run = smoke_run({"smoke/batch_hash": hashes, "smoke/target_hash": hashes, "train/loss": losses()})
+    assert pairing_of(run, smoke_run()).reasons == ("other batches from step 30 on",)
+
+
+def test_a_shifted_stream_of_random_numbers_is_named():
+    a = smoke_run({"smoke/rng_hash": np.arange(STEPS)})
+    b = smoke_run({"smoke/rng_hash": np.arange(STEPS) + (np.arange(STEPS) >= 22), "train/loss": losses()})
+    assert pairing_of(b, a).reasons == ("another stream of random numbers from step 22 on",)
+
+
+def test_another_environment_never_pairs():
+    a, b = (smoke_run(env__torch=version) for version in ("2.4.0", "2.5.0"))
+    assert pairing_of(b, a).reasons == ("torch: 2.4.0 in the baseline, now 2.5.0",)
+
+
+def test_what_a_recording_does_not_say_is_taken_to_agree():
+    assert pairing_of(smoke_run(env__torch="2.5.0"), replace(smoke_run(), config={})).exact
+
+
+def test_of_several_baselines_the_one_that_pairs_is_the_partner():
+    pair = pair_with(log(losses(seed=3) + 0.1), [log(losses(seed=s)) for s in range(5)])
+    assert pair.pairing.exact
+    assert np.array_equal(pair.base.series["train/loss"].value, losses(seed=3))
+
+
+def test_a_new_tensor_or_one_that_is_frozen_now_leaves_the_pair_as_it_is():
+    base = smoke_run(parameters=parameters())
+    frozen = [[*p[:3], "frozen"] if i == 1 else p for i, p in enumerate(parameters())]
+    more = [*parameters(), ["aux.weight", [3, 3], 5, "frozen"]]
+    for changed in (frozen, more):
+        run = smoke_run({"train/loss": losses()}, parameters=changed, model__initial_hash=99)
+        assert pairing_of(run, base).exact
+    other = smoke_run({"train/loss": losses()}, parameters=parameters(seed=500))
+    assert pairing_of(other, base).reasons == ("other first weights",)

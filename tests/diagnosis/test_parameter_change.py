@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from smoke_runs import smoke_run
+
+from trainscope.core.finding import Severity
+
+from .runs import NAMES, layers, parameters, said
+
+FACTS = {"model__trainable_numel": 1000, "model__numel": 1000}
+
+
+def base(**facts: object):
+    return replace(smoke_run(**{"parameters": parameters(), **FACTS, **facts}), layers=layers())
+
+
+def change(**facts: object) -> list:
+    return said(base(**facts), base()).get("parameter_change", [])
+
+
+@pytest.mark.parametrize(
+    ("fact", "why"),
+    [
+        ("frozen", "frozen"),
+        ("not_in_optimizer", "in no optimizer"),
+        ("never_gradient", "without a gradient"),
+        ("never_moved", "never changed by a step"),
+    ],
+)
+def test_a_tensor_that_learned_and_stands_still_now_is_an_error_with_its_reason(fact, why):
+    (one,) = change(**{fact: ["fc1.weight"]})
+    assert one.severity is Severity.ERROR
+    assert why in one.message
+    assert one.layer == "fc1.weight"
+
+
+def test_what_stood_still_in_the_baseline_may_go_on_doing_so():
+    still = {"frozen": ["fc1.weight"]}
+    assert "parameter_change" not in said(base(**still), base(**still))
+
+
+def test_a_renamed_model_in_another_order_has_no_finding():
+    names = [f"model.{n.replace('fc', 'linear')}" for n in NAMES]
+    moved = parameters(names)[::-1]
+    run = replace(smoke_run(parameters=moved, **FACTS), layers=layers(names))
+    assert said(run, base()) == {}
+
+
+def test_a_tensor_renamed_and_frozen_at_once_is_found_under_its_new_name():
+    names = [n.replace("fc1", "up") for n in NAMES]
+    run = smoke_run(parameters=parameters(names), frozen=["up.weight"], **FACTS)
+    (one,) = said(run, base())["parameter_change"]
+    assert one.layer == "up.weight"
+
+
+def test_a_new_frozen_and_unused_head_has_no_finding():
+    more = [*parameters(), ["aux.weight", [7, 7], 5, "frozen"]]
+    assert change(parameters=more, frozen=["aux.weight"], model__numel=1049) == []
+
+
+def test_another_number_of_trainable_numbers_is_a_warning():
+    (one,) = change(model__trainable_numel=1640, model__numel=1640)
+    assert (one.severity, one.title) == (Severity.WARNING, "Another number of parameters")
+
+
+def test_first_weights_of_another_scale_are_a_warning_and_another_seed_is_not():
+    other = {"parameters": parameters(seed=500), "model__initial_hash": 99, **FACTS}
+    assert "parameter_change" not in said(replace(smoke_run(**other), layers=layers(scale=1.02)), base())
+    (one,) = said(replace(smoke_run(**other), layers=layers(scale=50.0)), base())["parameter_change"]
+    assert one.evidence["ratio"] == pytest.approx(50.0)

@@ -1,0 +1,17 @@
+# ruff: noqa: T201
+import torch._dynamo
+from common import MLP, F, finish, loader, report, torch
+
+torch.manual_seed(0)
+model = MLP()
+compiled = torch.compile(model, backend="eager")
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+for x, y in loader():
+    optimizer.zero_grad()
+    loss = F.cross_entropy(compiled(x), y)
+    loss.backward()
+    optimizer.step()
+    report(loss)
+counters = torch._dynamo.utils.counters
+print("graphs", counters["stats"]["unique_graphs"], "breaks", len(counters["graph_break"]))
+finish(model)

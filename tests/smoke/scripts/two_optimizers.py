@@ -1,0 +1,20 @@
+from common import F, finish, loader, nn, report, torch
+
+torch.manual_seed(0)
+generator = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 16))
+critic = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1))
+of_generator = torch.optim.Adam(generator.parameters(), lr=1e-3)
+of_critic = torch.optim.Adam(critic.parameters(), lr=1e-3)
+for x, _ in loader():
+    fake = generator(torch.randn(8, 4))
+    of_critic.zero_grad()
+    loss = F.softplus(-critic(x)).mean() + F.softplus(critic(fake.detach())).mean()
+    loss.backward()
+    of_critic.step()
+    report(loss)
+    of_generator.zero_grad()
+    loss = F.softplus(-critic(fake)).mean()
+    loss.backward()
+    of_generator.step()
+    report(loss)
+finish(generator, critic)
