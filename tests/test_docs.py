@@ -263,7 +263,8 @@ def test_python_in_the_documentation_runs(page):
     for code in blocks(page, "python"):
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        assert done.stdout.startswith("error non_finite 397 ")
+        if "print(" in code:
+            assert done.stdout.startswith("error non_finite 397 ")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -87,7 +87,11 @@ def test_the_file_of_its_own_comes_before_pyproject(tmp_path: Path):
     [
         ({"fail_onn": "error"}, "unknown key 'fail_onn'; did you mean 'fail_on'?"),
         ({"slect": []}, "unknown key 'slect'; did you mean 'select'?"),
-        ({"xyzzy": 1}, "unknown key 'xyzzy'; allowed: detectors, expect, fail_on, gate, ignore, select"),
+        (
+            {"xyzzy": 1},
+            "unknown key 'xyzzy'; allowed: baseline, command, detectors, expect, fail_on, gate, ignore, logs, seed, "
+            "select, steps, timeout",
+        ),
         ({"fail_on": "errors"}, "fail_on = 'errors': input should be 'never', 'info', 'warning' or 'error'"),
         ({"fail_on": 3}, "fail_on = 3: input should be"),
         ({"gate": "old"}, "gate = 'old': input should be 'all' or 'new'"),

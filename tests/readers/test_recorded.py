@@ -108,7 +108,7 @@ def test_a_root_gives_every_run_and_a_file_inside_gives_its_run(tmp_path):
     make(tmp_path / "root" / "sweep", "c", range(5), rank=1)
     runs = read(tmp_path / "root")
     assert [run.name for run in runs] == ["a", "b", "c_rank1"]
-    assert runs[2].source == f"{tmp_path}/root/sweep/c_rank1"
+    assert runs[2].source == str(tmp_path / "root" / "sweep" / "c_rank1")
     (run,) = read(tmp_path / "root" / "a" / "global.arrow")
     assert run.name == "a"
 

@@ -62,6 +62,7 @@ def settings_for(
     from trainscope.core.errors import ConfigError
     from trainscope.core.settings import load_settings, settings_file
     from trainscope.detectors import configure
+    from trainscope.diagnosis.compare import IDS
 
     changes: dict[str, object] = {}
     if fail_on is not None:
@@ -70,7 +71,7 @@ def settings_for(
     changes |= {key: given for key, given in chosen.items() if given}
     settings = load_settings(config)
     try:
-        configure(settings)
+        configure(settings, others=IDS)
     except ConfigError as error:
         raise ConfigError(f"{_shown(settings_file(config))}: {error}") from None
     return settings.model_copy(update=changes)

@@ -10,9 +10,7 @@ Algorithm
     grown by ``ratio``, by more where the run waited for its processor more than the baseline did; and only runs on
     the same kind of processor with as many threads are compared.
     Memory: growth after the first tenth of the run, and the peak, each against the baseline's with a floor.
-
 Parameters
-----------
     ratio: least ratio of CPU times.
     milliseconds: least difference of CPU times.
     crowded: factor on the ratio where the machine was busier than for the baseline.

@@ -5,9 +5,7 @@ What it finds
     a step that changed; inputs of another mean or spread, in training or in evaluation.
 Algorithm
     Exact hashes of two smoke runs, and the mean and standard deviation of the floating-point inputs.
-
 Parameters
-----------
     input: largest difference of the inputs' mean or spread, in baseline standard deviations.
 False positives
     An intended change of the preprocessing: accept it as the new baseline.

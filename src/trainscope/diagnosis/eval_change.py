@@ -7,9 +7,7 @@ What it finds
 Algorithm
     The last step that both evaluated, else the last of each. The difference against a margin; without pairing
     against the seed band (see paired_loss).
-
 Parameters
-----------
     relative, absolute: the margin, whichever is larger.
     band: half the width of the seed band, of the value.
 False positives

@@ -5,9 +5,7 @@ What it finds
     do: data before learning rate before gradients before loss. It says where to look, not whether it is bad.
 Algorithm
     Relative difference at common steps; ties go to what comes earlier in a training step.
-
 Parameters
-----------
     relative: largest difference that is rounding.
 False positives
     None: an information, given only beside another finding of the comparison.

@@ -9,9 +9,7 @@ Algorithm
     are the same by hash. Loss: relative difference. Gradients: the norm of every matched tensor, differences
     relative to it or to a thousandth of the whole gradient, whichever is larger; more room where the losses
     differ by rounding.
-
 Parameters
-----------
     gradient: largest relative difference of a tensor's gradient norm; ten times as much below single precision.
     loss: largest relative difference of the loss, likewise.
 False positives

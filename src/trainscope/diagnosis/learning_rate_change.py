@@ -4,9 +4,7 @@ What it finds
     A schedule that runs faster or slower, lost its warm-up, stopped, or another peak.
 Algorithm
     The largest relative difference at common steps, of every learning rate that both have.
-
 Parameters
-----------
     deviation: largest relative difference at one step.
 False positives
     An intended change: accept it as the new baseline.

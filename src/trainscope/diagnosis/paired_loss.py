@@ -12,9 +12,7 @@ Algorithm
     interval of Student's t over their means, with one a share of what the baseline's loss is or has fallen.
     Beside the mean a range check, because a blow-up widens its own error: the largest median of five
     neighbouring losses in the last two thirds against the baseline's.
-
 Parameters
-----------
     relative, absolute: the margin, whichever is larger.
     band: half the width of the seed band with a single baseline.
     blow_up: how much of what the baseline learned a run may lose again for a moment.

@@ -8,9 +8,7 @@ What it finds
 Algorithm
     The median of the ratio over common steps after the first third. Signals that are zero throughout in one run
     only count as infinitely different. Runs that do not pair need twice that.
-
 Parameters
-----------
     ratio: largest ratio, either way, between two runs that pair.
     unpaired: the same for runs with other batches or another seed.
     part: largest relative difference of the mean of a part of the loss over the last third.

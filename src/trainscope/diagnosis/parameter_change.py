@@ -8,9 +8,7 @@ Algorithm
     Exact, from two smoke runs. Tensors are matched by name, else by their first bytes, else by shape and order, so
     that a renamed or moved module is no finding. The scale of the first weights is compared where the norm of a
     matched tensor is off by more than ``scale``.
-
 Parameters
-----------
     scale: largest ratio, either way, of the norm of a tensor's first weights.
     numel: least numbers in a tensor for that.
 False positives
