@@ -111,7 +111,7 @@ def test_an_interrupted_analysis_is_exit_code_130(tmp_path: Path):
 def test_a_bug_does_not_read_as_a_failed_gate(logs: Path):
     code = (
         "import sys, trainscope.readers as readers\n"
-        "readers.find_logs = lambda paths: 1 / 0\n"
+        "readers.find_logs = lambda *_, **__: 1 / 0\n"
         "sys.argv = ['trainscope', 'analyze', 'healthy.csv']\n"
         "from trainscope.cli.main import main\n"
         "main()\n"

@@ -117,7 +117,7 @@ def test_an_evaluation_logged_before_the_first_row_of_a_restart_belongs_to_it(tm
 def test_two_processes_writing_one_file_give_one_sorted_run(tmp_path: Path) -> None:
     rows = []
     for step in range(0, 1000, 10):
-        rows += _rows(step) + (_rows(step - 20) if step >= 20 else [])
+        rows += _rows(step) + (_rows(step - 20, start=1.0) if step >= 20 else [])
     run = only(write(tmp_path, "a.jsonl", as_jsonl(rows)))
     assert set(kinds(run)) == {"out_of_order", "duplicate_step"}
     assert len(run.series["train/loss"]) == 100
@@ -164,3 +164,46 @@ def test_superseding_leaves_strictly_rising_steps(seed: int) -> None:
     if any(seam.kind == "restart" for seam in seams):
         pytest.skip("this draw restarts")
     assert (np.diff(step[~superseded(step, seams)]) >= 0).all()
+
+
+def test_an_evaluation_row_that_repeats_what_is_no_loss_is_no_duplicate(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = []
+    for step in range(0, 500, 10):
+        same = {"step": step, "learning_rate": 1e-4, "gpu_mem": 40.0 + step % 3, "is_warmup": step < 50}
+        rows.append({**same, "loss": 5.0 - step / 200, "epoch": step / 100})
+        rows.append({**same, "eval_loss": 5.1 - step / 200, "gpu_mem": 41.5, "epoch": step / 100 + 0.01})
+    run = only(write(tmp_path, "a.jsonl", as_jsonl(rows)))
+    assert kinds(run) == []
+    assert len(run.series["eval/loss"]) == 50
+
+
+def test_a_loss_that_is_repeated_as_it_was_is_no_second_value(tmp_path: Path) -> None:
+    rows = [{"step": s, "loss": 5.0 - s / 200, "eval_loss": 1.0 + k} for s in range(0, 100, 10) for k in range(1)]
+    rows += [{"step": 90, "loss": 5.0 - 90 / 200, "eval_loss": 9.0}]
+    run = only(write(tmp_path, "a.jsonl", as_jsonl(rows)))
+    note = _note(run, "duplicate_step")
+    assert (note.count, note.start_step, note.end_step) == (1, 90, 90)
+    same = only(write(tmp_path, "b.jsonl", as_jsonl([*rows[:-1], rows[-2]])))
+    assert kinds(same) == []
+
+
+@pytest.mark.parametrize(("rows_each", "last"), [(2, 2), (4, 4), (4, 1)])
+def test_equally_many_rows_at_every_step_are_micro_batches(rows_each: int, last: int, tmp_path: Path) -> None:
+    rows = [{"step": s, "loss": 5.0 - s / 100 + k / 1000} for s in range(100) for k in range(rows_each)]
+    rows = rows[: len(rows) - (rows_each - last)]
+    run = only(write(tmp_path, "a.jsonl", as_jsonl(rows)))
+    assert kinds(run) == ["micro_batches"]
+    assert f"every step has {rows_each} rows" in run.notes[0].message
+    assert run.series["train/loss"].value[0] == 5.0 + (rows_each - 1) / 1000
+
+
+def test_one_step_with_a_row_too_many_is_a_duplicate(tmp_path: Path) -> None:
+    rows = [{"step": s, "loss": 5.0 - s / 100 + k / 1000} for s in range(100) for k in range(2 if s == 50 else 1)]
+    assert _note(only(write(tmp_path, "a.jsonl", as_jsonl(rows))), "duplicate_step").start_step == 50
+
+
+def test_a_step_column_that_stands_still_is_named(tmp_path: Path) -> None:
+    rows = [{"step": 0, "loss": 5.0 - s / 100} for s in range(50)]
+    run = only(write(tmp_path, "a.jsonl", as_jsonl(rows)))
+    assert run.x_axis == "row"
+    assert run.notes[0].message == "the column 'step' says 0 on every row, so its rows are counted from 0"

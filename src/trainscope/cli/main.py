@@ -106,7 +106,7 @@ def run(args: Sequence[str] | None = None) -> int:
 def _tell_usage(error: click.ClickException) -> None:
     said = " ".join(error.format_message().split())
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else "trainscope"
-    tell(f"{said.rstrip('.')}; see {command} --help")
+    tell(f"{said.rstrip('.?').replace('. Did you mean', '; did you mean')}; see {command} --help")
 
 
 def _report(error: TrainscopeError) -> ExitCode:

@@ -18,7 +18,7 @@
     [detectors.spikes]                  # every key is optional
     enabled = true
     severity = "info"                   # caps or raises every finding of this detector
-    threshold = 10                      # any parameter that `trainscope explain spikes` lists
+    min_rise = 0.1                      # any parameter that `trainscope explain spikes` lists
 """
 
 from __future__ import annotations

@@ -23,9 +23,9 @@ from trainscope.readers.launches import Launch, launches_of
 from trainscope.readers.long_form import widen
 from trainscope.readers.notes import counted, quoted, shown
 from trainscope.readers.ordering import superseded
+from trainscope.readers.repeats import repeat_notes
 from trainscope.readers.source import Source
 from trainscope.readers.table import NULL, TEXT, Table
-from trainscope.readers.vocabulary import is_clockwork
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +93,10 @@ def _run(piece: Launch, axis: Axis, source: Source, fmt: str, name: str) -> Run:
     metrics = [n for n in metrics if counts[n]]
     names = canonical_names(metrics, counts)
     series: dict[str, Series] = {}
-    repeats: list[IntArray] = []
     for raw in metrics:
-        series[names[raw]], repeated = _series(
-            names[raw], step, table.columns[raw].value, table.columns[raw].has & keep, time
-        )
-        if not is_clockwork(raw):  # training and evaluation rows of one step both say their epoch
-            repeats.append(repeated)
+        series[names[raw]] = _series(names[raw], step, table.columns[raw].value, table.columns[raw].has & keep, time)
         notes += _bad_cells(table, raw, step)
-    notes += _repeat_notes(repeats, axis)
+    notes += repeat_notes(table, step, [n for n in metrics if len(series[names[n]])], keep, axis.kind)
     return Run(
         name=name,
         source=source.given,
@@ -123,24 +118,19 @@ def _tidy(config: Mapping[str, object]) -> dict[str, str | int | float | bool | 
     return out
 
 
-def _series(
-    name: str, step: IntArray, value: FloatArray, rows: Mask, time: FloatArray | None
-) -> tuple[Series, IntArray]:
-    """Return the points of one metric, sorted, the last of each step; and the steps that were repeated."""
+def _series(name: str, step: IntArray, value: FloatArray, rows: Mask, time: FloatArray | None) -> Series:
+    """Return the points of one metric, sorted, the last of each step."""
     at = np.flatnonzero(rows) if not rows.all() else np.arange(len(rows))
     steps = step[at]
-    rises = np.diff(steps)
-    repeated = steps[:0]
-    if (rises <= 0).any():
+    if (np.diff(steps) <= 0).any():
         order = np.argsort(steps, kind="stable")
         at, steps = at[order], steps[order]
         last = np.append(steps[1:] != steps[:-1], True)
-        repeated = steps[~last]
         at, steps = at[last], steps[last]
     times = time[at] if time is not None else None
     if times is not None and not np.isfinite(times).all():
         times = None
-    return Series(name, steps, value[at], times), repeated
+    return Series(name, steps, value[at], times)
 
 
 def _order_notes(piece: Launch) -> list[Note]:
@@ -159,15 +149,6 @@ def _order_notes(piece: Launch) -> list[Note]:
         message = f"{counted(late.count, 'row stands', 'rows stand')} after a later step; the rows were sorted"
         notes.append(Note("out_of_order", message, late.count, late.start_step, late.end_step))
     return notes
-
-
-def _repeat_notes(repeats: list[IntArray], axis: Axis) -> list[Note]:
-    worst = max(repeats, key=len, default=None)
-    if worst is None or not len(worst):
-        return []
-    word = "epoch" if axis.kind == "epoch" else "step"
-    message = f"{counted(len(worst), f'value repeats a {word}', f'values repeat a {word}')}; the last one was kept"
-    return [Note("duplicate_step", message, len(worst), int(worst.min()), int(worst.max()))]
 
 
 def _empty_columns(names: list[str]) -> list[Note]:

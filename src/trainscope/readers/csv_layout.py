@@ -17,6 +17,8 @@ from trainscope.readers.source import Head
 
 DELIMITERS = (",", "\t", ";", "|")
 _SAMPLE = 60
+_FEWEST_ALIGNED = 3
+"""Lines of equally many words, all numbers but those of the first, that no prose has."""
 _SEP = re.compile(r"sep=(.)", re.IGNORECASE)
 _COMMA_NUMBER = re.compile(r"[-+]?\d*,\d+(?:e[-+]?\d+)?", re.IGNORECASE)
 
@@ -55,14 +57,27 @@ def find_layout(head: Head) -> Layout | None:
     if not head.whole and len(lines) > 1 and not head.text.endswith(("\n", "\r")):
         lines.pop()
     skip, delimiter, comments = _preamble(lines)
+    more = _broken_header(lines[skip : skip + _SAMPLE])
+    if more:
+        lines[skip : skip + more + 1] = ["\n".join(lines[skip : skip + more + 1])]
     body = [line for line in islice(lines, skip, skip + _SAMPLE) if line.strip()]
     if not body or body[0].lstrip().startswith(("{", "[", "<")):
         return None
     found = _best_delimiter(body, delimiter)
     if found is None:
-        return _single_column(head, body, skip)
+        return _single_column(head, body, skip + more) or _aligned(body, skip + more, comments)
     rows = [split(line, found) for line in body]
-    return _layout(found, rows, body, skip, comments, by_name=head.name.endswith((".csv", ".tsv")))
+    return _layout(found, rows, body, skip + more, comments, by_name=head.name.endswith((".csv", ".tsv")))
+
+
+def _broken_header(lines: Sequence[str]) -> int:
+    """Return how many lines after the first belong to the header: those that its quotes reach over."""
+    quotes = 0
+    for number, line in enumerate(lines):
+        quotes += line.count('"')
+        if quotes % 2 == 0:
+            return number
+    return 0
 
 
 def _preamble(lines: Sequence[str]) -> tuple[int, str | None, list[str]]:
@@ -94,6 +109,17 @@ def _best_delimiter(body: Sequence[str], named: str | None) -> str | None:
         if alike >= 0.6 and score > best_score:
             best, best_score = delimiter, score
     return best
+
+
+def _aligned(body: Sequence[str], skip: int, comments: list[str]) -> Layout | None:
+    """Return the layout of columns that spaces keep apart: numbers alone, under names without a space."""
+    rows = [line.split() for line in body]
+    width = len(rows[0])
+    if width < 2 or len(rows) < _FEWEST_ALIGNED or any(len(row) != width for row in rows):
+        return None
+    if any(cells.number(cell) is None and not cells.is_blank(cell) for row in rows[1:] for cell in row):
+        return None
+    return _layout(" ", rows, body, skip, comments, by_name=False)
 
 
 def _single_column(head: Head, body: Sequence[str], skip: int) -> Layout | None:

@@ -1,4 +1,4 @@
-"""Delimited text: comma, semicolon, tab or bar; with or without a header, whatever the suffix.
+"""Delimited text: comma, semicolon, tab or bar, or columns apart by spaces; with or without a header, any suffix.
 
 Recognised by   lines that split into the same number of cells, most of them numbers
 Keeps           every column with numbers; ``#{json}`` comments as configuration

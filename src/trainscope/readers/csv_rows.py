@@ -38,7 +38,7 @@ def parse_rows(data: bytes, layout: Layout, *, final: bool = True) -> Table:
     final : bool
         Whether the file ends here, so that a short last row is a cut one.
     """
-    table = _parse_with_arrow(data, layout, final) if len(data) >= ARROW_FROM else None
+    table = _parse_with_arrow(data, layout, final) if len(data) >= ARROW_FROM and layout.delimiter != " " else None
     if table is None:
         table = _parse_tolerantly(data, layout, final)
     return _without_headers(table)
@@ -164,6 +164,9 @@ def _parse_tolerantly(data: bytes, layout: Layout, final: bool) -> Table:
 
 def _csv_rows(data: bytes, delimiter: str) -> Iterator[list[str]]:
     text = io.StringIO(data.decode("utf-8", "replace"), newline="")
+    if delimiter == " ":
+        yield from (line.split() for line in text)
+        return
     reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
     while True:
         try:

@@ -1,6 +1,7 @@
-"""One JSON document: an array of objects, or an object of equally long arrays.
+"""One JSON document: an array of objects, or an object of equally long arrays; or objects over several lines each.
 
-Recognised by   ``[{...}, ...]``, or ``{"loss": [...], "val_loss": [...]}`` as Keras' ``History.history``
+Recognised by   ``[{...}, ...]``, or ``{"loss": [...], "val_loss": [...]}`` as Keras' ``History.history``, or
+                one object after the other, written over several lines
 Keeps           what :mod:`trainscope.readers.jsonl` keeps
 Drops           elements that are no objects, with a note
 Quirks          a cut array is read up to the cut, with a note
@@ -33,7 +34,23 @@ def sniff(head: Head) -> bool:
     """Tell whether the text starts like one of the two shapes."""
     if _ARRAY_OF_OBJECTS.match(head.text):
         return not _is_line_array(head)
+    if _follows_another(head.text):
+        return '"log_history"' not in head.text
     return bool(_ARRAYS_BY_NAME.match(head.text)) and '"log_history"' not in head.text
+
+
+def _follows_another(text: str) -> bool:
+    """Tell whether the first object is followed by another one: what ``json.dump(row, file, indent=2)`` appends."""
+    start = len(text) - len(text.lstrip())
+    if text[start : start + 1] != "{":
+        return False
+    try:
+        _, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return False
+    gap = len(text) - len(text[end:].lstrip(", \t\r\n"))
+    one_a_line = "\n" not in text[start:end] and "\n" in text[end:gap]
+    return text[gap : gap + 1] == "{" and not one_a_line
 
 
 def _is_line_array(head: Head) -> bool:
@@ -61,10 +78,9 @@ def _table(text: str, source: Source) -> Table:
     except RecursionError:
         raise ReadError(source.given, "is nested too deeply to be a log") from None
     except ValueError as error:
-        if text.startswith("["):
-            records, _ = objects_in_array(text, 1)
-            if records:
-                return _of_records(records, [cut_note(len(records))], source)
+        records, closed = objects_in_array(text, 1 if text.startswith("[") else 0)
+        if records and (text.startswith("[") or len(records) > 1):
+            return _of_records(records, [] if closed else [cut_note(len(records))], source)
         raise ReadError(source.given, f"is not valid JSON ({error})") from None
     if isinstance(found, list):
         return _of_records(found, [], source)
@@ -105,7 +121,10 @@ def _of_arrays(found: dict[str, Any], source: Source) -> Table:
 
 
 def objects_in_array(text: str, start: int) -> tuple[list[dict[str, Any]], bool]:
-    """Return the complete objects of an array from `start` on, and whether it is closed."""
+    """Return the complete objects that stand one after the other from `start` on, and whether nothing is missing.
+
+    An array must be closed (``start`` is after its bracket); a plain sequence ends with the text.
+    """
     records: list[dict[str, Any]] = []
     position = start
     separator = re.compile(r"[\s,]*")
@@ -113,7 +132,8 @@ def objects_in_array(text: str, start: int) -> tuple[list[dict[str, Any]], bool]
         match = separator.match(text, position)
         position = match.end() if match else position
         if position >= len(text) or text[position] != "{":
-            return records, text[position : position + 1] == "]"
+            ends = text[position : position + 1]
+            return records, ends == "]" or (start == 0 and not ends)
         try:
             found, position = _DECODER.raw_decode(text, position)
         except (ValueError, RecursionError):

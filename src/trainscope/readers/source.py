@@ -203,7 +203,7 @@ def open_source(path: str | Path) -> Source:
 def _has_descriptor(stream: TextIO) -> bool:
     try:
         stream.fileno()
-    except (OSError, ValueError):
+    except (OSError, ValueError, AttributeError):  # a stream that somebody put there, such as BytesIO
         return False
     return True
 
