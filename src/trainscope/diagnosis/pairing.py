@@ -9,11 +9,21 @@ import numpy as np
 from trainscope.core import facts
 from trainscope.core.run import Run
 from trainscope.diagnosis.base import Pair, Pairing, align
+from trainscope.diagnosis.configuration import changed
 
 SAME_NOISE = 0.5
 """Least correlation of step-to-step loss changes that only shared batches bring about; independent streams: 0 ± 0.1."""
 NEAR = 1e-3
 """Relative difference of losses that only rounding makes: fp32 1e-6, bf16 1e-3 (measured)."""
+ROUNDING = {
+    "learning_rate": 1e-9,
+    "train/loss": 1e-4,
+    "train/grad_norm": 5e-3,
+    "train/grad_norm_after_clip": 5e-3,
+    "optimizer/update_norm": 5e-3,
+}
+"""Largest relative difference that is rounding in the step in which it first shows; gradients in bf16 give 1e-3."""
+_CHOSEN = ("optimizer", "scheduler", "model.dropout", "model.batch_norm", "loss_reduction", "label_smoothing")
 ENVIRONMENT = ("seed", "platform", "dtype", "torch", "device", "world_size")
 """Facts that must agree for a pair; what a recording does not say is taken to agree."""
 
@@ -63,9 +73,40 @@ def _stream_difference(run: Run, base: Run) -> str | None:
     random = facts.first_difference(run, base, facts.RANDOM)
     if random is not None:
         return f"another stream of random numbers from step {random} on"
+    drift = _rounding_drift(run, base)
+    if drift is not None:
+        return f"rounding differs from step {drift} on and the training amplifies it"
     if facts.knows(run, facts.BATCH) and facts.knows(base, facts.BATCH):
         return None
     return None if _same_noise(run, base) else "the losses do not move together: other batches"
+
+
+def _rounding_drift(run: Run, base: Run) -> int | None:
+    """Return the step at which the runs part by no more than rounding, None if they part by more or not at all.
+
+    An unstable training (high learning rate, bf16) turns another order of summation into another loss of 1 %
+    within 100 steps; a fault shows at once in the step in which it first acts. Only where nothing that anyone
+    chose is another, since a small change of a setting may begin as quietly.
+    """
+    if not facts.is_smoke(run) or any(key.startswith(_CHOSEN) for key, *_ in changed(run, base)):
+        return None
+    first: int | None = None
+    off: list[tuple[str, float]] = []
+    for name, room in ROUNDING.items():
+        mine, theirs = run.get(name), base.get(name)
+        if mine is None or theirs is None:
+            return None
+        both = align(mine, theirs)
+        differs = both.run != both.base
+        if not differs.any():
+            continue
+        at = int(both.step[np.argmax(differs)])
+        if first is None or at < first:
+            first, off = at, []
+        if at == first:
+            i = int(np.argmax(differs))
+            off.append((name, abs(both.run[i] - both.base[i]) / (room * abs(both.base[i]) + 1e-300)))
+    return first if all(ratio <= 1.0 for _, ratio in off) else None
 
 
 def _same_losses(run: Run, base: Run) -> bool:

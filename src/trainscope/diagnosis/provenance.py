@@ -5,7 +5,8 @@ What it finds
     random numbers. None of it is a fault: it is said because the comparison is then against a seed band.
 Algorithm
     Exact comparison of recorded facts and hashes. Losses that agree to rounding throughout overrule the hashes: a
-    rewritten loader or a rescaled input may give the same training under another identity.
+    rewritten loader or a rescaled input may give the same training under another identity. Runs that first part by
+    rounding, with no setting changed, do not pair where the training amplifies it.
 Parameters
     None.
 False positives
