@@ -63,3 +63,25 @@ def test_a_new_tensor_or_one_that_is_frozen_now_leaves_the_pair_as_it_is():
         assert pairing_of(run, base).exact
     other = smoke_run({"train/loss": losses()}, parameters=parameters(seed=500))
     assert pairing_of(other, base).reasons == ("other first weights",)
+
+
+def drifted(first: float, **facts: object):
+    """Return a run whose loss and gradients part from step 10 on, by `first` at once and by far more later."""
+    base = smoke_run()
+    grow = np.zeros(STEPS)
+    grow[10:] = first * np.minimum(1.2 ** np.arange(STEPS - 10), 0.02 / first)
+    series = {n: base.series[n].value * (1 + grow) for n in ("train/loss", "train/grad_norm")}
+    series["optimizer/update_norm"] = np.ones(STEPS)
+    return smoke_run(series, **facts), smoke_run({"optimizer/update_norm": np.ones(STEPS)})
+
+
+def test_a_training_that_amplifies_rounding_is_no_pair():
+    assert pairing_of(*drifted(1e-6)).reasons == ("rounding differs from step 10 on and the training amplifies it",)
+
+
+def test_a_fault_that_acts_at_once_leaves_the_pair_as_it_is():
+    assert pairing_of(*drifted(0.02)).exact
+
+
+def test_a_setting_that_changed_is_never_rounding():
+    assert pairing_of(*drifted(1e-6, optimizer0__eps=1e-6)).exact
