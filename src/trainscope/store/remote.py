@@ -13,7 +13,7 @@ from trainscope.core.errors import ConfigError, ReadError, StoreError
 from trainscope.store import layout
 
 if TYPE_CHECKING:
-    from fsspec import AbstractFileSystem  # type: ignore[import-untyped]
+    from fsspec import AbstractFileSystem
 
 
 def is_uri(path: str) -> bool:
