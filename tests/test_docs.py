@@ -206,9 +206,48 @@ def test_the_report_in_the_readme_is_what_a_terminal_shows():
     assert written.decode().replace("\r\n", "\n").rstrip() == shown.rstrip()
 
 
+TRAINING = """\
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+for _ in range(400):
+    batch = torch.randn(32, 8)
+    optimizer.zero_grad()
+    loss = (model(batch) - batch.sum(1, keepdim=True)).square().mean()
+    loss.backward()
+    optimizer.step()
+"""
+OF_A_TRAINING = ("train.py", "trainscope_ci", "baseline.arrow")
+
+
+def needs_training(command: str) -> bool:
+    return any(word in command for word in OF_A_TRAINING)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_the_gate_of_the_documentation_runs_in_its_order(page, tmp_path):
+    (tmp_path / "train.py").write_text(TRAINING)
+    for command in commands(page):
+        if command.startswith("trainscope ") and needs_training(command):
+            words = shlex.split(command, comments=True)
+            done = subprocess.run(
+                words, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False, timeout=120
+            )
+            assert done.returncode == 0, (command, done.stderr)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "command", [c for page in PAGES for c in commands(page) if c.startswith("trainscope ") and " --help" not in c]
+    "command",
+    [
+        c
+        for page in PAGES
+        for c in commands(page)
+        if c.startswith("trainscope ") and " --help" not in c and not needs_training(c)
+    ],
 )
 def test_the_commands_of_the_documentation_run(command, tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
