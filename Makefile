@@ -22,6 +22,8 @@ demo: setup
 	$(BIN)/trainscope analyze out/logs --fail-on never
 	@echo "--- logs that real trainings wrote earlier: one healthy, one with a loss spike, one overfitting"
 	$(BIN)/trainscope analyze $(SHOWN) --fail-on never
+	@echo "--- a small GPT with a bad batch and a learning-rate drift, recorded layer by layer while it trains"
+	$(BIN)/python examples/gpt2_spike_demo.py
 	@echo "--- every example in one HTML report"
 	$(BIN)/trainscope analyze $(LOGS) --fail-on never --output html --out out/report.html
 	@echo "Open out/report.html in a browser. To judge your own log: $(BIN)/trainscope analyze PATH"
@@ -43,6 +45,8 @@ bench: setup
 	$(BIN)/python bench/speed.py
 	$(BIN)/python bench/planted.py --replicas 40
 	$(BIN)/python bench/false_alarms.py --replicas 40
+	$(BIN)/python bench/smoke_overhead.py
+	$(BIN)/python bench/recorder_overhead.py
 
 site: setup
 	@mkdir -p out/site
