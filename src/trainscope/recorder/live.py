@@ -10,6 +10,9 @@ from trainscope.core.config import TrainScopeConfig
 from trainscope.online import AnomalyDetector, NonFinite, make_detector
 from trainscope.probe import Boundary
 
+DEFAULT = "changepoint"
+"""What watches the loss where the chosen detector watches something else."""
+
 
 @dataclass(frozen=True, slots=True)
 class Spike:
@@ -22,7 +25,7 @@ class Spike:
 
 
 class Live:
-    """Non-finite values always, the chosen detector, and the user's own.
+    """Non-finite values always, the chosen detector, one on the loss in any case, and the user's own.
 
     Parameters
     ----------
@@ -40,6 +43,10 @@ class Live:
     def __init__(self, config: TrainScopeConfig, plugins: Sequence[AnomalyDetector], boundary: Boundary) -> None:
         self._name, self._params = config.detector_name, config.detector_params
         self._chosen = make_detector(self._name, self._params)
+        # A detector of shares does not take the place of the one that watches the loss.
+        watches_loss = self._chosen.signal == "loss"
+        self._loss_name = self._name if watches_loss else DEFAULT
+        self._of_loss = self._chosen if watches_loss else make_detector(DEFAULT, {})
         self._blocks: dict[str, AnomalyDetector] = {}
         self._plugins = plugins
         self._boundary = boundary
@@ -48,8 +55,8 @@ class Live:
     def judge_loss(self, loss: float) -> Spike | None:
         """Show the raw loss of one step to every detector that watches it."""
         votes = [("non_finite loss", self._loss.update(loss))]
-        if self._chosen.signal == "loss" and math.isfinite(loss):
-            votes.append((self._name, self._boundary.call("detector", self._chosen.update, loss)))
+        if math.isfinite(loss):
+            votes.append((self._loss_name, self._boundary.call("detector", self._of_loss.update, loss)))
         for plugin in self._plugins:
             if plugin.signal == "loss":
                 name = type(plugin).__name__
