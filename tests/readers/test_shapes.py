@@ -127,3 +127,10 @@ def test_a_stream_is_read_up_to_its_limit() -> None:
     assert _bounded(io.BytesIO(b"x" * 100), "-", limit=100) == b"x" * 100
     with pytest.raises(ReadError, match="holds more than"):
         _bounded(io.BytesIO(b"x" * 101), "-", limit=100)
+
+
+@pytest.mark.parametrize("name", ["csv", "wandb", "lightning"])
+def test_a_first_column_of_infinities_is_read_without_a_warning(name, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("step,loss,lr\ninf,1,1,1\ninf,1,1,1")
+    assert read_runs(path, format=name)

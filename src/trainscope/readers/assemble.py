@@ -39,6 +39,7 @@ class Shape:
     """Whether a column may tell several runs apart."""
 
 
+@np.errstate(all="ignore")  # infinities are data here: a difference of two is no warning to a user
 def runs_of(table: Table, source: Source, shape: Shape) -> list[Run]:
     """Return the runs that a table holds.
 

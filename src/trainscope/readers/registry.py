@@ -63,8 +63,11 @@ def read_runs(path: str | Path, *, format: str | None = None) -> list[Run]:
     ConfigError
         If no reader is called `format`.
     """
+    import numpy as np
+
     source = open_source(path)
-    return reader_for(source, format).read_runs(source)
+    with np.errstate(all="ignore"):  # infinities are data here: a difference of two is no warning to a user
+        return reader_for(source, format).read_runs(source)
 
 
 def reader_for(source: Source, name: str | None = None) -> Reader:
