@@ -187,7 +187,7 @@ def test_a_loss_that_is_repeated_as_it_was_is_no_second_value(tmp_path: Path) ->
     assert kinds(same) == []
 
 
-@pytest.mark.parametrize(("rows_each", "last"), [(2, 2), (4, 4), (4, 1)])
+@pytest.mark.parametrize(("rows_each", "last"), [(3, 3), (4, 4), (4, 1)])
 def test_equally_many_rows_at_every_step_are_micro_batches(rows_each: int, last: int, tmp_path: Path) -> None:
     rows = [{"step": s, "loss": 5.0 - s / 100 + k / 1000} for s in range(100) for k in range(rows_each)]
     rows = rows[: len(rows) - (rows_each - last)]
@@ -195,6 +195,12 @@ def test_equally_many_rows_at_every_step_are_micro_batches(rows_each: int, last:
     assert kinds(run) == ["micro_batches"]
     assert f"every step has {rows_each} rows" in run.notes[0].message
     assert run.series["train/loss"].value[0] == 5.0 + (rows_each - 1) / 1000
+
+
+def test_two_rows_at_every_step_are_two_writers(tmp_path: Path) -> None:
+    rows = [{"step": s, "loss": 5.0 - s / 100 + k / 1000} for s in range(100) for k in range(2)]
+    run = only(write(tmp_path, "a.jsonl", as_jsonl(rows)))
+    assert kinds(run) == ["duplicate_step"]
 
 
 def test_one_step_with_a_row_too_many_is_a_duplicate(tmp_path: Path) -> None:

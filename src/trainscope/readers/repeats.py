@@ -4,9 +4,9 @@ Only the losses are looked at, and where there is none the other health metrics:
 epoch, the learning rate and the memory of the training row of its step, and nothing is lost by that. A value
 that is repeated as it was is no second value.
 
-A log in which every step has the same number of rows, two or more, one directly after the other, was not written
-twice by accident: it has a row for each micro-batch of gradient accumulation. The last step may have fewer, where
-the run was stopped.
+A log in which every step has the same number of rows, three or more, one directly after the other, was not
+written twice by accident: it has a row for each micro-batch of gradient accumulation. The last step may have fewer,
+where the run was stopped. Two rows everywhere are more often two processes, and stay duplicates.
 """
 
 from __future__ import annotations
@@ -74,5 +74,5 @@ def _repeats(column: Column, step: IntArray, keep: Mask) -> _Repeats:
     _, counts = np.unique(steps, return_counts=True)
     full = counts[:-1] if len(counts) > 1 and counts[-1] < counts[0] else counts
     in_turn = bool((np.diff(step[rows]) >= 0).all())
-    regular = in_turn and len(full) >= _FEWEST_STEPS and full[0] > 1 and bool((full == full[0]).all())
+    regular = in_turn and len(full) >= _FEWEST_STEPS and full[0] > 2 and bool((full == full[0]).all())
     return _Repeats(repeated, int(full[0]) if regular else 0)
