@@ -204,7 +204,8 @@ def test_routing_that_collapses_is_a_spike_of_the_utilization_detector(scope_of)
         if spike is not None:
             spikes.append((spike["step"], spike["detector"], spike["spike_score"]))
     scope.detach()
-    assert spikes == [(12, "expert_utilization_drift router", 1.0)]
+    of_shares = [spike for spike in spikes if spike[1].startswith("expert_utilization_drift")]
+    assert of_shares == [(12, "expert_utilization_drift router", 1.0)]
     found = columns(path / "moe.arrow")
     assert set(found["block"]) == {"router"}
     assert found["shares"][-1] == [0, 0, 1, 0]
