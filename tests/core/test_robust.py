@@ -18,6 +18,7 @@ from trainscope.core.robust import (
     lag1,
     mad_sigma,
     quantum,
+    stretches,
     theil_sen,
     trailing_mad_sigma,
     trailing_median,
@@ -147,3 +148,16 @@ def test_the_rounding_step_of_a_rounded_series_is_found(digits):
 def test_a_series_that_was_not_rounded_has_none():
     for value in (np.random.default_rng(7).normal(size=500), np.full(100, 2.0), np.arange(50.0), np.empty(0)):
         assert quantum(value) == 0.0
+
+
+@QUICK
+@given(st.lists(st.booleans(), min_size=1, max_size=60))
+def test_stretches_are_the_unbroken_runs_of_true(mask):
+    found = stretches(np.array(mask))
+    again = np.zeros(len(mask), dtype=bool)
+    for begin, end in found:
+        assert all(mask[begin:end])
+        assert begin == 0 or not mask[begin - 1]
+        assert end == len(mask) or not mask[end]
+        again[begin:end] = True
+    assert again.tolist() == mask

@@ -82,6 +82,12 @@ def _trailing(value: FloatArray, window: int, hop: int, start: int, statistic) -
     return out
 
 
+def stretches(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return (k, 2) indices of the unbroken stretches of True: first point, and the point after the last."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8)))
+    return edges.reshape(-1, 2)
+
+
 def block_medians(value: FloatArray, size: int) -> FloatArray:
     """Median of each block of `size` points; a last, shorter block joins its neighbour.
 

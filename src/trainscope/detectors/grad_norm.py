@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.metrics import Kind
-from trainscope.core.robust import block_medians, difference_sigma
+from trainscope.core.robust import block_medians, difference_sigma, stretches
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import MOST, Detector, Skipped, by_kind, number
 from trainscope.detectors.engine.events import Excursion, Limits
@@ -162,8 +162,8 @@ def _saturated(norm: Series) -> list[Finding]:
     if n < 50:
         return []
     same = np.abs(np.diff(norm.value)) <= 1e-3 * np.abs(norm.value[1:])
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], same, [False])).astype(np.int8)))
-    spans = [(a, b) for a, b in edges.reshape(-1, 2) if b - a >= max(49, n // 5) and norm.value[a] > 0]
+    edges = stretches(same)
+    spans = [(a, b) for a, b in edges if b - a >= max(49, n // 5) and norm.value[a] > 0]
     if not spans:
         return []
     begin, end = max(spans, key=lambda s: s[1] - s[0])

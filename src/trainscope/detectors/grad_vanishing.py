@@ -23,6 +23,7 @@ import numpy as np
 
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.metrics import Kind
+from trainscope.core.robust import stretches
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, by_kind, number
 
@@ -53,8 +54,8 @@ def _vanished(norm: Series, params: Params) -> Finding | None:
     if usual <= 0:
         return None
     tiny = norm.value < params.ratio * usual
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], tiny, [False])).astype(np.int8)))
-    spans = [(a, b) for a, b in edges.reshape(-1, 2) if b - a >= 10 and (b == n or b - a >= n // 5)]
+    edges = stretches(tiny)
+    spans = [(a, b) for a, b in edges if b - a >= 10 and (b == n or b - a >= n // 5)]
     if not spans:
         return None
     begin, end = spans[0]

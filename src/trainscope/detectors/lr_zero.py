@@ -20,10 +20,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.metrics import Kind
+from trainscope.core.robust import stretches
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, by_kind
 
@@ -48,8 +47,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     for rate in rates[:1]:
         finite = rate.finite()
         zero = finite.value == 0.0
-        edges = np.flatnonzero(np.diff(np.concatenate(([False], zero, [False])).astype(np.int8)))
-        for begin, end in edges.reshape(-1, 2):
+        edges = stretches(zero)
+        for begin, end in edges:
             at_end = end == len(finite)
             needed = params.points if not at_end or begin == 0 else max(params.points, params.tail * len(finite))
             at_start = begin == 0 and not at_end

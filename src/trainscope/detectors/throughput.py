@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainscope.core.finding import Finding, Severity
-from trainscope.core.robust import block_medians, difference_sigma
+from trainscope.core.robust import block_medians, difference_sigma, stretches
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number
 
@@ -87,8 +87,8 @@ def _slow(series: Series, slower: float) -> tuple[int, int, float, float] | None
     noise = max(difference_sigma(blocks), 1e-9 * usual)
     slow = blocks > slower * usual
     slow[: max(1, len(blocks) // 20)] = False
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], slow, [False])).astype(np.int8)))
-    spans = [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+    edges = stretches(slow)
+    spans = [(int(a), int(b)) for a, b in edges]
     if not spans:
         return None
     begin, end = max(spans, key=lambda s: s[1] - s[0])

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainscope.core.finding import Finding, Severity
+from trainscope.core.robust import stretches
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, training_losses
 
@@ -43,8 +44,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         zero = np.abs(loss.value) < 1e-12
         if zero.all() or zero[0]:
             continue
-        edges = np.flatnonzero(np.diff(np.concatenate(([False], zero, [False])).astype(np.int8)))
-        spans = [(a, b - 1) for a, b in edges.reshape(-1, 2) if b - a >= params.points]
+        edges = stretches(zero)
+        spans = [(a, b - 1) for a, b in edges if b - a >= params.points]
         if spans:
             findings.append(_finding(loss, spans, int(zero.sum())))
     return findings

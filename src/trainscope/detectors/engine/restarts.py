@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from trainscope.core.robust import stretches
 from trainscope.core.run import Run, Series
 
 LOW = 0.05
@@ -42,7 +43,7 @@ def _restarts(rate: Series, loss: Series) -> tuple[int, ...]:
     near = NEAR * float(loss.step[-1] - loss.step[0])
     low = rate.value <= LOW * peak
     found: list[int] = []
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], low, [False])).astype(np.int8))).reshape(-1, 2)
+    edges = stretches(low)
     for i in (int(a) + int(np.argmin(rate.value[a:b])) for a, b in edges[:100]):
         step = float(rate.step[i])
         ahead = rate.value[i : i + max(3, len(rate) // 5)]
