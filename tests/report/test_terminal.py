@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from trainscope.core.run import Series
+from trainscope.report.document import SkippedEntry
 from trainscope.report.pipeline import Analysis
 from trainscope.report.sparkline import marked_columns, sparkline
 from trainscope.report.terminal import render, summary
@@ -57,6 +58,14 @@ def test_markup_of_the_terminal_library_is_shown_and_not_obeyed(named):
 
 def test_a_run_without_points_at_hand_is_shown_without_sparkline(several: Analysis):
     assert "Loss spike" in render(several.document, {}, decorated=True)
+
+
+def test_many_detectors_skipped_for_one_reason_are_counted_and_few_are_named(several: Analysis):
+    run = several.document.runs[0]
+    skipped = [SkippedEntry(detector=f"d{i}", reason="needs x") for i in range(5)]
+    skipped += [SkippedEntry(detector=name, reason="needs y") for name in "abcd"]
+    document = several.document.model_copy(update={"runs": [run.model_copy(update={"skipped": skipped})]})
+    assert "skipped   5 detectors: needs x; a, b, c, d: needs y\n" in render(document, {})
 
 
 def test_the_summary_is_one_line(several: Analysis):

@@ -23,6 +23,8 @@ BANNERS: Mapping[str, str] = {
 WORDS: Mapping[str, str] = {"pass": "PASS", "fail": "FAIL", "error": "CANNOT JUDGE"}
 INDENT = 12
 """Columns before the body of a row."""
+NAMED = 4
+"""Skipped detectors of one reason that are named; more would bury the findings, and the JSON has them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +190,14 @@ def _where(finding: FindingEntry, entry: RunEntry) -> str:
 
 
 def _skipped(skipped: list[SkippedEntry]) -> str:
-    """Return the skipped detectors, those with one reason together."""
+    """Return the skipped detectors, those with one reason together, and only their number where they are many."""
     reasons: dict[str, list[str]] = {}
     for one in skipped:
         reasons.setdefault(prose(one.reason), []).append(label(one.detector))
-    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
+    return "; ".join(
+        f"{', '.join(names) if len(names) <= NAMED else plural(len(names), 'detector')}: {reason}"
+        for reason, names in reasons.items()
+    )
 
 
 def _error(error: ErrorEntry) -> Row:
