@@ -1,74 +1,92 @@
-"""What can have broken a run, weighed by the signs of one incident."""
+"""What can have broken a run, weighed by the signs of one incident.
+
+Each rule is one pattern that the science knows and asks for its signs in their physical order: the learning rate
+leaps before the update and the loss do, a bad batch raises loss and gradient at its own step, weights that change by
+more than the update were changed by something else. A rule that finds its pattern makes a case with a strength; the
+weight of a cause is its share of all strengths. Rules see no fault's name and no threshold of a detector.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 
-from trainscope.core.run import Run
-from trainscope.diagnosis.signs import Cause, Explanation, Sign, Stage
+from trainscope.diagnosis import sudden
+from trainscope.diagnosis.evidence import Case, Evidence
+from trainscope.diagnosis.lasting import standing
+from trainscope.diagnosis.signs import Explanation
 
-EXACT: Mapping[str, tuple[Cause, float]] = {
-    "optimizer_state": (Cause.OPTIMIZER, 3.0),
-    "clipping": (Cause.OPTIMIZER, 2.0),
-    "lr_schedule": (Cause.SCHEDULE, 3.0),
-    "lr_zero": (Cause.SCHEDULE, 3.0),
-    "scheduler_pace": (Cause.SCHEDULE, 3.0),
-    "non_finite_origin": (Cause.NUMERICS, 2.0),
-    "non_finite": (Cause.NUMERICS, 1.0),
-    "zero_loss": (Cause.NUMERICS, 2.0),
-    "parameters_not_training": (Cause.STRUCTURE, 3.0),
-    "stale_gradients": (Cause.STRUCTURE, 3.0),
-    "step_accounting": (Cause.STRUCTURE, 3.0),
-    "repeated_batches": (Cause.STRUCTURE, 3.0),
-    "eval_mode": (Cause.STRUCTURE, 3.0),
-    "initial_loss": (Cause.STRUCTURE, 1.0),
-    "unigram_floor": (Cause.STRUCTURE, 2.0),
-    "loss_floor": (Cause.STRUCTURE, 2.0),
-    "rank_divergence": (Cause.STRUCTURE, 3.0),
-    "router": (Cause.ROUTING, 3.0),
-    "overfitting": (Cause.GENERALIZATION, 1.0),
-    "train_eval_gap": (Cause.GENERALIZATION, 1.0),
-}
-"""Detector id to the cause that it speaks for, and how strongly. What counts exactly speaks louder than a symptom."""
+RULES: tuple[Callable[[Evidence], Case | None], ...] = (
+    sudden.bad_batch,
+    sudden.rate_leap,
+    sudden.lost_state,
+    sudden.stale_moments,
+    sudden.itself,
+    sudden.not_finite,
+    sudden.one_gradient,
+    sudden.dead_units,
+    sudden.load_collapse,
+)
+"""Rules of sudden faults, in causal order."""
+LEAST = 0.05
+"""Smallest weight of an explanation that is worth reading."""
+ENDINGS = (".weight", ".bias")
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    cause: Cause
-    strength: float
-    sign: Sign
-
-
-def explain(signs: Sequence[Sign], run: Run) -> tuple[Explanation, ...]:  # noqa: ARG001
-    """Return the possible causes of one incident, most likely first.
+def explain(evidence: Evidence) -> tuple[Explanation, ...]:
+    """Return the possible causes of one incident, most likely first; none where the signs do not say.
 
     Parameters
     ----------
-    signs : sequence of Sign
-        In order.
-    run : Run
+    evidence : Evidence
     """
-    cases = [
-        _Case(EXACT[s.detector][0], EXACT[s.detector][1], s)
-        for s in signs
-        if s.detector is not None and s.detector in EXACT
-    ]
-    total = sum(c.strength for c in cases)
-    found = []
-    for cause in dict.fromkeys(c.cause for c in cases):
-        own = [c for c in cases if c.cause is cause]
-        lead = max(own, key=lambda c: c.strength).sign
-        found.append(
-            Explanation(
-                cause=cause,
-                title=f"{lead.signal} {lead.event}",
-                weight=sum(c.strength for c in own) / total,
-                because=tuple(f"{c.sign.signal} {c.sign.event}" for c in own),
-                layer=next((c.sign.where for c in own if c.sign.where is not None), None),
-            )
-        )
-    return tuple(sorted(found, key=lambda e: -e.weight))
+    cases = [case for rule in RULES if (case := rule(evidence)) is not None]
+    cases += standing(evidence)
+    total = sum(case.strength for case in cases)
+    if not total:
+        return ()
+    cases = sorted(cases, key=lambda c: -c.strength)
+    found: dict[str, Explanation] = {}
+    for case in cases:
+        one = _explanation(case, case.strength / total)
+        before = found.get(case.cause)
+        found[case.cause] = one if before is None else _together(before, one)
+    ranked = sorted(found.values(), key=lambda e: -e.weight)
+    return tuple(replace(e, weight=round(e.weight, 3)) for e in ranked if e.weight >= LEAST)
 
 
-__all__ = ["EXACT", "Stage", "explain"]
+def _explanation(case: Case, weight: float) -> Explanation:
+    layer, parameter = place(case.where)
+    return Explanation(
+        cause=case.cause,
+        title=case.title,
+        weight=weight,
+        because=case.because,
+        missing=case.missing,
+        layer=layer,
+        parameter=parameter,
+        fixes=case.fixes,
+    )
+
+
+def _together(first: Explanation, second: Explanation) -> Explanation:
+    """Return two cases for one cause as one explanation; the stronger gives it its title."""
+    return replace(
+        first,
+        weight=first.weight + second.weight,
+        because=tuple(dict.fromkeys((*first.because, second.title, *second.because))),
+        missing=tuple(dict.fromkeys((*first.missing, *second.missing))),
+        layer=first.layer or second.layer,
+        parameter=first.parameter or second.parameter,
+        fixes=tuple(dict.fromkeys((*first.fixes, *second.fixes))),
+    )
+
+
+def place(where: str | None) -> tuple[str | None, str | None]:
+    """Return (layer, parameter) of a name that may be either."""
+    if where is None:
+        return None, None
+    for ending in ENDINGS:
+        if where.endswith(ending) and where != ending:
+            return where.removesuffix(ending), where
+    return where, None

@@ -57,12 +57,16 @@ TOLD: Mapping[str, Told] = {
     "optimizer_state": Told(Stage.UPDATE),
     "scheduler_pace": Told(Stage.SCHEDULE, _STATE),
     "step_accounting": Told(Stage.GRADIENT, _STATE),
+    "bad_batch": Told(Stage.DATA),
     "repeated_batches": Told(Stage.DATA, _STATE),
     "eval_mode": Told(Stage.ACTIVATION, _STATE),
     "initial_loss": Told(Stage.LOSS, _STATE),
     "unigram_floor": Told(Stage.LOSS, _STATE),
     "router": Told(Stage.ACTIVATION, _STATE),
     "rank_divergence": Told(Stage.GRADIENT, _STATE),
+    "weight_norm": Told(Stage.UPDATE, _STATE),
+    "attention_logits": Told(Stage.ACTIVATION, _STATE),
+    "dead_units": Told(Stage.ACTIVATION, _STATE),
 }
 """Detector id to the kind of sign it is."""
 
