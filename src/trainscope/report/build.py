@@ -135,7 +135,7 @@ def _run_entry(identity: str, one: Judged) -> RunEntry:
             "x_axis": run.x_axis,
             "steps": Steps(first=run.first_step, last=run.last_step, count=_distinct_steps(run)),
             "metrics": [_metric(s) for s in run.series.values()],
-            "config": {well_formed(k): _scalar(v) for k, v in run.config.items()},
+            "config": {well_formed(k): scalar(v) for k, v in run.config.items()},
             "notes": [_note(n) for n in run.notes],
             "judged": [d for d in one.detectors if d not in {s.detector for s in one.judgement.skipped}],
             "skipped": [SkippedEntry(detector=s.detector, reason=well_formed(s.reason)) for s in one.judgement.skipped],
@@ -167,7 +167,8 @@ def _metric(series: Series) -> Metric:
     )
 
 
-def _scalar(value: object) -> Scalar:
+def scalar(value: object) -> Scalar:
+    """Return a setting as JSON has it."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, (int, float)):
