@@ -47,8 +47,11 @@ def case_entry(case: Case, run: RunEntry, replay: ReplayEntry | None = None) -> 
 
 
 def around(run: Run, story: Story) -> WeightChange:
-    """Return the change of the weights from before the onset of a story to when the loss showed it."""
-    return between(run, story.onset - 1, max(story.onset, story.loss_step or story.onset))
+    """Return the change of the weights from before the onset of a story to when the loss showed it.
+
+    The recorder looks at a step before its update: what step n did shows in the weights of step n + 1.
+    """
+    return between(run, story.onset - 1, max(story.onset, story.loss_step or story.onset) + 1)
 
 
 def _summary(case: Case, run: RunEntry) -> str:

@@ -141,7 +141,7 @@ def change_lines(change: WeightChangeEntry, most: int | None = None) -> Iterator
         yield row([cell(layer.layer, 60), *shown, weight, f"{grad}{factor}"])
     if rows:
         yield ""
-    notes = without_number(change.layers)
+    notes = without_number(change)
     if most is not None and len(rows) > most:
         notes.insert(0, f"{plural(len(rows) - most, 'more parameter')}; --diff shows all")
     if rows and notes:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from trainscope.report.case_document import (
     BandEntry,
     ClusterEntry,
     IncidentEntry,
-    LayerChangeEntry,
     LeadEntry,
     TraitEntry,
     WeightChangeEntry,
@@ -115,10 +114,10 @@ def change_words(change: WeightChangeEntry) -> str:
     return f"Histograms of steps {first} and {last}, the nearest around {asked}; divergences in nats, largest first."
 
 
-def without_number(rows: Sequence[LayerChangeEntry]) -> list[str]:
+def without_number(change: WeightChangeEntry) -> list[str]:
     """Return the reasons why some parameters have no number, each with how many it is about."""
     reasons: dict[str, list[str]] = {}
-    for row in rows:
+    for row in change.layers:
         if row.divergence is None:
             reasons.setdefault(row.reason or "", []).append(row.layer)
     return [f"{plural(len(names), 'parameter')} without a number: {reason}" for reason, names in reasons.items()]

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from trainscope.core.run import Run
+from trainscope.report.chapters import Chapter, chapters
 from trainscope.report.document import Document, FindingEntry, Metric, RunEntry
 from trainscope.report.gate import count
 from trainscope.report.panels import Panels, panels_for
@@ -33,6 +34,8 @@ class RunView:
     tiles: tuple[Tile, ...]
     panels: Panels | None
     """None where the points are not at hand."""
+    chapters: tuple[Chapter, ...]
+    """Why it broke."""
     judged: str
     """How much stands behind "no findings"."""
 
@@ -68,6 +71,7 @@ def _view(entry: RunEntry, run: Run | None) -> RunView:
         headline=headline(entry),
         tiles=tiles_for(entry),
         panels=None if run is None else panels_for(entry, run),
+        chapters=tuple(chapters(entry)),
         judged=f"{plural(len(entry.judged), 'detector')} ran{skipped}",
     )
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from trainscope.core.run import Run
+from trainscope.report.chapters import Chapter, chapters
 from trainscope.report.comparisons import compared
 from trainscope.report.document import Baseline, Document, FindingEntry, RunEntry
 from trainscope.report.gate import count, describe
@@ -99,6 +100,8 @@ def _run(run: RunEntry) -> Iterator[str]:
     yield ""
     for finding in run.findings:
         yield from finding_lines(finding, run)
+    for chapter in chapters(run):
+        yield from _chapter(chapter, run)
     if run.notes:
         yield from details("Notes on the log", [escape(n.message) for n in run.notes])
     if run.skipped:
@@ -129,6 +132,28 @@ def finding_lines(finding: FindingEntry, run: RunEntry) -> Iterator[str]:
     for fix in finding.fixes:
         yield f"- {escape(fix)}"
     if finding.fixes:
+        yield ""
+
+
+def _chapter(chapter: Chapter, run: RunEntry) -> Iterator[str]:
+    yield f"#### 🔎 Why: {escape(chapter.title)}"
+    yield ""
+    yield f"Cause: **{escape(chapter.cause)}**" + (f" · {escape(chapter.place)}" if chapter.place else "")
+    yield ""
+    yield row((run.x_axis.capitalize(), "Stage", "Sign"))
+    yield row(("---:", "---", "---"))
+    for step, stage, text in chapter.events:
+        yield row((step, stage, escape(text)))
+    if chapter.more:
+        yield row(("", "", f"and {plural(chapter.more, 'more sign')} in the document"))
+    yield ""
+    for other in chapter.others:
+        yield f"- or {escape(other)}"
+    if chapter.missing:
+        yield f"- not recorded: {escape(chapter.missing)}"
+    for fix in chapter.fixes:
+        yield f"- {escape(fix)}"
+    if chapter.others or chapter.missing or chapter.fixes:
         yield ""
 
 

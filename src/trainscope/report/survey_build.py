@@ -13,6 +13,7 @@ from trainscope.diagnosis.case import Case
 from trainscope.diagnosis.clusters import Cluster, clusters
 from trainscope.diagnosis.counterexample import Counterexample, nearest_stable
 from trainscope.diagnosis.fate import Band, common_fate, normalised
+from trainscope.diagnosis.from_findings import TOLD
 from trainscope.diagnosis.signature import signature
 from trainscope.diagnosis.traits import Traits, compare, settings_of
 from trainscope.report.build import number, scalar
@@ -84,11 +85,14 @@ def _summary(broken: int, stable: int, unjudged: int, ways: int) -> str:
 
 
 def title_of(cluster: Cluster) -> str:
-    """Return what a cluster is called: where it begins, and what usually follows."""
+    """Return what a cluster is called: where it begins, what usually follows, and what it comes to."""
     names = [TITLES.get(signal, signal) for signal in cluster.signals[:SIGNALS_IN_TITLE]]
     shown = " → ".join(names) if names else "no signal in common"
     more = len(cluster.signals) - len(names)
     said = f"{shown} and {more} more" if more > 0 else shown
+    outcome = max(cluster.found, key=lambda d: (cluster.found[d], TOLD[d].stage if d in TOLD else 0, d), default=None)
+    if outcome is not None and outcome not in cluster.signals:
+        said += f" ({TITLES.get(outcome, outcome).lower()})"
     return said if cluster.first is None else f"{cluster.first.name.capitalize()}-led: {said}"
 
 
