@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +14,7 @@ from trainscope.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from trainscope.core.run import Run
-    from trainscope.replay.config import ReplayConfig, Source
-    from trainscope.replay.plan import Places
+    from trainscope.replay.config import ReplayConfig
 
 
 @click.command(short_help="Plan a rewind and the batches to skip.")
@@ -94,17 +92,12 @@ def _planned(
     path: str, checkpoint: str | None, checkpoints: Path | None, config: Path | None, out: Path
 ) -> ReplayConfig | None:
     """Judge a run and plan from its first incident."""
-    from trainscope.detectors import configure, judge
-    from trainscope.diagnosis.compare import IDS
-    from trainscope.diagnosis.story import tell
-    from trainscope.replay.plan import plan
+    from trainscope.cli.planning import places_of, plan_of
 
     settings = settings_for(config, None, (), ())
     run, folder = _run_of(path)
-    findings = judge(run, configure(settings, others=IDS)).findings
-    named = "replay_config.json" if str(out) == STDOUT else str(out)
-    source = source_of(run, folder, Path(named).parent)
-    return plan(run, findings, tell(run, findings), _places(folder, checkpoint, checkpoints), source=source, file=named)
+    named = Path("replay_config.json" if str(out) == STDOUT else out)
+    return plan_of(run, folder, settings, named, places_of(folder, checkpoint, checkpoints))
 
 
 def _run_of(path: str) -> tuple[Run, Path]:
@@ -117,40 +110,6 @@ def _run_of(path: str) -> tuple[Run, Path]:
     if len(runs) > 1 and len(ranks) < len(runs):
         raise ConfigError(f"--run {path}: holds {len(runs)} runs; name one of them")
     return first, Path(first.source)
-
-
-def source_of(run: Run, place: Path, beside: Path) -> Source:
-    """Return how a plan in the folder `beside` names a run."""
-    from trainscope.core import facts
-    from trainscope.replay.config import Source
-    from trainscope.report.build import run_id
-
-    seed = facts.number(run, "smoke.seed")
-    wanted = facts.number(run, "smoke.steps_wanted")
-    return Source(
-        id=run_id(run),
-        name=run.name,
-        path=Path(os.path.relpath(place, beside)).as_posix(),
-        seed=None if seed is None else int(seed),
-        steps=None if wanted is None else int(wanted),
-    )
-
-
-def _places(folder: Path, checkpoint: str | None, checkpoints: Path | None) -> Places:
-    from trainscope.replay.checkpoints import Checkpoint, in_folder, of_run, step_of
-    from trainscope.replay.plan import Places
-
-    random = of_run(folder, "rng_states")
-    if checkpoint is not None:
-        step = step_of(Path(checkpoint.rstrip("/")).name)
-        if step is None:
-            raise ConfigError(f"--checkpoint {checkpoint}: its name does not say which step it is of")
-        return Places([Checkpoint(step, checkpoint)], random, "--checkpoint")
-    found = of_run(folder, "checkpoints")
-    looked = "the run's folder"
-    if checkpoints is not None:
-        found, looked = sorted([*found, *in_folder(checkpoints)]), f"the run's folder and {checkpoints}"
-    return Places(found, random, looked)
 
 
 def _check(out: Path) -> None:
