@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from trainscope.core.settings import Settings
     from trainscope.replay.config import ReplayConfig, Source
     from trainscope.replay.plan import Places
+    from trainscope.report.pipeline import Analysis
 
 
 def plan_of(run: Run, folder: Path, settings: Settings, file: Path, places: Places) -> ReplayConfig | None:
@@ -68,3 +69,27 @@ def places_of(folder: Path, checkpoint: str | None = None, checkpoints: Path | N
     if checkpoints is not None:
         found, looked = sorted([*found, *in_folder(checkpoints)]), f"the run's folder and {checkpoints}"
     return Places(found, random, looked)
+
+
+def plans_of(analysis: Analysis, settings: Settings, out: Path) -> dict[str, tuple[str, ReplayConfig]]:
+    """Plan every run of an analysis that something happened to.
+
+    Returns
+    -------
+    dict of str to (str, ReplayConfig)
+        Run id to the name of the file in `out` and the plan; of several ranks the first has it for all.
+    """
+    from trainscope.core import facts
+    from trainscope.replay.config import FILE
+
+    found: dict[str, tuple[str, ReplayConfig]] = {}
+    for entry in analysis.document.runs:
+        run = analysis.runs[entry.id]
+        if not entry.incidents or facts.number(run, "smoke.rank"):
+            continue
+        name = FILE if not found else FILE.replace(".json", f"-{entry.id}.json")
+        folder = Path(run.source)
+        plan = plan_of(run, folder, settings, out / name, places_of(folder))
+        if plan is not None:
+            found[entry.id] = (name, plan)
+    return found

@@ -143,8 +143,8 @@ def _advise(run: Run, findings: Sequence[Finding], story: Story, stories: Sequen
 
 
 def _range(run: Run, story: Story) -> _Advice:
-    last = min(max(story.onset + AFTER, story.end), story.onset + AFTER_AT_MOST)
-    steps = tuple(range(max(run.first_step or 0, story.onset - BEFORE), last + 1))
+    last = min(max(story.onset + AFTER, story.end + 1), story.onset + AFTER_AT_MOST)
+    steps = tuple(range(max(run.first_step or 0, story.onset - BEFORE), last))
     judged = run.get("batch/token_entropy") is not None or run.get("batch/mean") is not None
     why = "its batches look like the others" if judged else "its batches were not recorded"
     led = "the optimizer's state leads" if story.cause is Cause.OPTIMIZER else "nothing else explains it"
