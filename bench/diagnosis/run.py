@@ -41,7 +41,9 @@ def record(name: str, seed: int, cache: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     script = [sys.executable, str(HERE / "train.py"), name, "--seed", str(seed)]
-    script += ["--record", str(folder / "recorder"), "--log", str(folder / "log.jsonl")]
+    script += ["--log", str(folder / "log.jsonl")]
+    if RECIPES[name].door == "recorder":
+        script += ["--record", str(folder / "recorder")]
     command = [sys.executable, "-m", "trainscope", "smoke", "--steps", "300", "--out", str(folder), "--", *script]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode != 0:
@@ -113,7 +115,11 @@ def report(names: Sequence[str], seeds: Sequence[int], cache: Path) -> int:
     right, placed, quiet = [], [], []
     for name in names:
         recipe = RECIPES[name]
-        by: dict[str, list[Told]] = {d: [told(cache / f"{name}-{s}", d) for s in seeds] for d in DOORS}
+        by: dict[str, list[Told]] = {
+            door: [told(cache / f"{name}-{s}", door) for s in seeds]
+            for door in DOORS
+            if door != "recorder" or recipe.door == "recorder"
+        }
         by["baseline"] = []
         if recipe.door == "baseline":
             by["baseline"] = [told(cache / f"{name}-{s}", "smoke", cache / f"control-{s}") for s in seeds]
@@ -122,14 +128,15 @@ def report(names: Sequence[str], seeds: Sequence[int], cache: Path) -> int:
         where = [recipe.layer is not None and (one.where or "").startswith(recipe.layer) for one in door]
         if name in HEALTHY:
             quiet += [is_right(recipe, one) for d in DOORS for one in by[d]]
-        else:
+        elif not recipe.traceless:
             right += good
             placed += where if recipe.layer is not None else []
-        columns = [f"{sum(is_right(recipe, one) for one in by[d])}/{len(seeds)}" for d in DOORS]
+        columns = [f"{sum(is_right(recipe, one) for one in by[d])}/{len(by[d])}" if d in by else "" for d in DOORS]
         leads = sorted({str(one.lead) for one in door if one.lead is not None})
         layer = f"{sum(where)}/{len(seeds)}" if recipe.layer is not None else ""
+        what = f"{recipe.what} (`{name}`)" + (", leaves no trace" if recipe.traceless else "")
         cells = [
-            f"{recipe.what} (`{name}`)",
+            what,
             recipe.door if recipe.causes else "all",
             f"{sum(good)}/{len(seeds)}",
             layer,

@@ -61,6 +61,8 @@ class Sign:
     """How far from usual, in robust standard deviations of this run; 0 where exact."""
     detector: str | None = None
     """Detector whose finding this is, None where the story looked for itself."""
+    is_sentence: bool = False
+    """Whether the event is a sentence with a subject of its own."""
 
 
 @dataclass(frozen=True, slots=True)
