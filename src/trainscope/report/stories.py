@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainscope.core.finding import Finding
-from trainscope.core.run import Run
 from trainscope.diagnosis.evidence import said
 from trainscope.diagnosis.signs import Explanation, Sign, Story
-from trainscope.diagnosis.story import tell
 from trainscope.report.number import number
 from trainscope.report.story_document import ExplanationEntry, Incident, StoryEvent
 from trainscope.report.text import well_formed
 
 
-def told(run: Run, findings: Sequence[Finding]) -> tuple[list[StoryEvent], list[Incident]]:
-    """Return the events and incidents of a run; both empty where nothing was found."""
-    stories = tell(run, findings)
+def told(stories: Sequence[Story]) -> tuple[list[StoryEvent], list[Incident]]:
+    """Return the events and incidents of a run's stories."""
     events = [_event(sign, story, i) for i, story in enumerate(stories, start=1) for sign in story.signs]
     return events, [_incident(story) for story in stories]
 

@@ -61,7 +61,7 @@ class RunReader:
         self._files = self._layer_files()
         self._sessions: list[int] | None = None
         self._scalars: pa.Table | None = None
-        self._last_file: tuple[Path, pa.Table | None] | None = None
+        self._last_layer: tuple[str, list[pa.Table]] | None = None
 
     @property
     def is_torn(self) -> bool:
@@ -113,13 +113,7 @@ class RunReader:
 
     def layer_histograms(self, layer: str) -> Counted:
         """Return the weight histograms of one layer in step order; the width is that of the newest."""
-        windows = [spikes.layers_path(self.path, window.step) for window in self.old_windows()]
-        file = self._files.get(layer)
-        homes = [] if file is None else [home / file for home in (*windows, self.path / layout.LAYERS)]
-        tables = [table for path in homes if (table := self._table(path)) is not None]
-        if self.is_version_1:
-            tables = [self._renumbered(table) for table in tables if len(table)]
-        return histograms.joined([*map(histograms.of_table, tables), *self._journal.histograms(layer)])
+        return histograms.joined([*map(histograms.of_table, self._tables_of(layer)), *self._journal.histograms(layer)])
 
     def layer_table(self, layer: str) -> pa.Table:
         """Return every column of one layer's file, histograms too; without what the journal still holds."""
@@ -176,19 +170,21 @@ class RunReader:
         return [w for w in self.manifest.windows if w.first <= horizon]
 
     def _layer_parts(self, layer: str, metric: str) -> Iterator[Points]:
-        for window in self.old_windows():
-            file = self._files.get(layer)
-            if file is not None:
-                yield from _points(self._table(spikes.layers_path(self.path, window.step) / file), metric)
-        if layer in self._files:
-            path = self.path / layout.LAYERS / self._files[layer]
-            if self._last_file is None or self._last_file[0] != path:
-                self._last_file = (path, self._table(path))
-            table = self._last_file[1]
-            if table is not None and self.is_version_1 and len(table):
-                table = self._renumbered(table)
+        for table in self._tables_of(layer):
             yield from _points(table, metric)
         yield from self._journal.points(layer, metric)
+
+    def _tables_of(self, layer: str) -> list[pa.Table]:
+        """Return a layer's rows in old spike windows, then in its own file; those of the last layer are kept."""
+        if self._last_layer is None or self._last_layer[0] != layer:
+            file = self._files.get(layer)
+            homes = [] if file is None else [spikes.layers_path(self.path, w.step) / file for w in self.old_windows()]
+            tables = [table for path in homes if (table := self._table(path)) is not None]
+            own = None if file is None else self._table(self.path / layout.LAYERS / file)
+            if own is not None:
+                tables.append(self._renumbered(own) if self.is_version_1 and len(own) else own)
+            self._last_layer = (layer, tables)
+        return self._last_layer[1]
 
     def _layer_files(self) -> dict[str, str]:
         """Return layer to file: as the manifest has it, then what else is there."""
