@@ -49,10 +49,10 @@ class Params:
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     """Return a finding where the norm first halved or doubled."""
-    norm = run.get(NORM)
+    recorded = run.get(NORM)
+    norm = None if recorded is None else recorded.finite()
     if norm is None or len(norm) < 20:
         return Skipped(f"needs 20 points of {NORM}, which a recorded run has")
-    norm = norm.finite()
     before = np.interp(norm.step - params.window, norm.step, norm.value)
     with np.errstate(all="ignore"):
         ratio = norm.value / before
