@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from trainscope import __version__
@@ -18,7 +18,7 @@ from trainscope.report.build import Judged, build_document, portable, run_id
 from trainscope.report.case_build import case_entry, change_entry
 from trainscope.report.case_document import CASE_VERSION, CaseFile, DiffEntry, ReplayEntry
 from trainscope.report.document import RunEntry, Tool
-from trainscope.report.pipeline import Gathered, Progress, gather
+from trainscope.report.pipeline import Progress, gather
 from trainscope.report.survey_build import survey
 from trainscope.report.text import label, plural, printable, well_formed
 
@@ -46,11 +46,6 @@ def case_of(one: Judged) -> Case:
     return Case(one.run, judgement.findings, stories, judged, judgement.skipped)
 
 
-def _told(found: Gathered) -> list[Judged]:
-    """Return what was judged with its stories, which take the longest: they are told once."""
-    return [replace(one, stories=tell(one.run, one.judgement.findings)) for one in found.judged]
-
-
 def report_run(path: str, settings: Settings, *, progress: Progress | None = None) -> Reported:
     """Return the case file of the one run that a path holds.
 
@@ -64,9 +59,8 @@ def report_run(path: str, settings: Settings, *, progress: Progress | None = Non
     found = gather([path], settings, progress=progress)
     if len(found.judged) != 1:
         raise ReadError(path, _several([one.run for one in found.judged]))
-    judged = _told(found)
-    entries = build_document(judged, settings, found.errors).runs
-    case = case_of(judged[0])
+    entries = build_document(found.judged, settings, found.errors).runs
+    case = case_of(found.judged[0])
     file = CaseFile(
         schema_version=CASE_VERSION,
         tool=tool(),
@@ -111,13 +105,12 @@ def report_runs(paths: Sequence[str], settings: Settings, *, progress: Progress 
         As :func:`trainscope.report.pipeline.analyze`.
     """
     found = gather(paths, settings, progress=progress)
-    judged = _told(found)
-    entries = build_document(judged, settings, found.errors).runs
+    entries = build_document(found.judged, settings, found.errors).runs
     file = CaseFile(
         schema_version=CASE_VERSION,
         tool=tool(),
         kind="runs",
-        survey=survey([case_of(one) for one in judged], entries, len(found.errors)),
+        survey=survey([case_of(one) for one in found.judged], entries, len(found.errors)),
         errors=list(found.errors),
     )
     return Reported(file, (), found.failures)

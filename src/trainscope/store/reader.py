@@ -15,6 +15,7 @@ from trainscope.store import folder, histograms, layout, manifest, schema, spike
 from trainscope.store.histograms import Counted
 from trainscope.store.journal_reader import JournalReader
 from trainscope.store.layers import name_of
+from trainscope.store.warm import WARM
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -61,7 +62,6 @@ class RunReader:
         self._files = self._layer_files()
         self._sessions: list[int] | None = None
         self._scalars: pa.Table | None = None
-        self._last_layer: tuple[str, list[pa.Table]] | None = None
 
     @property
     def is_torn(self) -> bool:
@@ -175,16 +175,18 @@ class RunReader:
         yield from self._journal.points(layer, metric)
 
     def _tables_of(self, layer: str) -> list[pa.Table]:
-        """Return a layer's rows in old spike windows, then in its own file; those of the last layer are kept."""
-        if self._last_layer is None or self._last_layer[0] != layer:
+        """Return a layer's rows in old spike windows, then in its own file."""
+        kept = WARM.of(self)
+        if layer not in kept:
             file = self._files.get(layer)
             homes = [] if file is None else [spikes.layers_path(self.path, w.step) / file for w in self.old_windows()]
             tables = [table for path in homes if (table := self._table(path)) is not None]
             own = None if file is None else self._table(self.path / layout.LAYERS / file)
             if own is not None:
                 tables.append(self._renumbered(own) if self.is_version_1 and len(own) else own)
-            self._last_layer = (layer, tables)
-        return self._last_layer[1]
+            WARM.keep(layer, tables)
+            return tables
+        return kept[layer]
 
     def _layer_files(self) -> dict[str, str]:
         """Return layer to file: as the manifest has it, then what else is there."""
@@ -231,6 +233,8 @@ def _points(table: pa.Table | None, metric: str) -> Iterator[Points]:
     if table is None or metric not in table.schema.names or not len(table):
         return
     column = table.column(metric)
+    if column.null_count == len(column):
+        return
     valid = column.is_valid().to_numpy()
     value = column.cast(pa.float64()).fill_null(np.nan).to_numpy()
     yield table.column("step").to_numpy()[valid], value[valid]
