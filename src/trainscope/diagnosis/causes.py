@@ -3,7 +3,8 @@
 Each rule is one pattern that the science knows and asks for its signs in their physical order: the learning rate
 leaps before the update and the loss do, a bad batch raises loss and gradient at its own step, weights that change by
 more than the update were changed by something else. A rule that finds its pattern makes a case with a strength; the
-weight of a cause is its share of all strengths, the strongest case of each in full.
+weight of a cause is its share of all strengths, the strongest case of each in full, and what no rule thought of has
+its share too.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ PATTERN = 3.0
 """Strength from which a sudden fault explains the symptoms beside it."""
 AGAIN = 0.25
 """What a further case for the same cause adds: the signs of one fault are not independent."""
+OPEN = 1.0
+"""Strength of what no rule thought of: a lone hint is believed by half, an exact fact by five sixths."""
 LEAST = 0.05
 """Smallest weight of an explanation that is worth reading."""
 ENDINGS = (".weight", ".bias")
@@ -50,7 +53,7 @@ def explain(evidence: Evidence) -> tuple[Explanation, ...]:
     for case in sorted(cases, key=lambda c: -c.strength):
         before = found.get(case.cause)
         found[case.cause] = _explanation(case) if before is None else _together(before, _explanation(case))
-    total = sum(one.weight for one in found.values())
+    total = OPEN + sum(one.weight for one in found.values())
     found = {cause: replace(one, weight=one.weight / total) for cause, one in found.items()}
     ranked = sorted(found.values(), key=lambda e: -e.weight)
     return tuple(replace(e, weight=round(e.weight, 3)) for e in ranked if e.weight >= LEAST)

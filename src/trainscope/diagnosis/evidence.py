@@ -79,6 +79,12 @@ class Evidence:
         """Whether the run says anything about its batches."""
         return any(self.run.get(name) is not None for name in BATCH)
 
+    @property
+    def interval(self) -> int:
+        """Steps from one point of the loss to the next."""
+        loss = self.run.get("train/loss")
+        return 1 if loss is None or len(loss) < 2 else int(np.median(np.diff(loss.step)))
+
     def has(self, name: str) -> bool:
         """Tell whether the run has a series."""
         return self.run.get(name) is not None

@@ -67,6 +67,9 @@ def lone_update(e: Evidence) -> Case | None:
     )
 
 
+_WHAT = {Stage.SCHEDULE: "learning rate", Stage.GRADIENT: "gradient", Stage.EVAL: "evaluation loss"}
+
+
 def not_finite(e: Evidence) -> Case | None:
     """Judge NaN and infinity; they are the cause where nothing else went wrong before."""
     found = e.detector("non_finite_origin", "non_finite", "zero_loss") or next(
@@ -80,11 +83,10 @@ def not_finite(e: Evidence) -> Case | None:
     grew = next((s for s in e.signs if s.step < first.step and kind(s.signal) in LOSS_KINDS), None)
     where = next((s.where for s in bad if s.where is not None), None)
     place = "" if where is None else f", first in {where}"
-    gradient = first.stage is Stage.GRADIENT
     return Case(
         Cause.NUMERICS,
         1.0 if before is not None else 1.5 if grew is not None else 4.0,
-        f"the {'gradient' if gradient else 'loss'} stopped being finite at step {first.step}{place}",
+        f"the {_WHAT.get(first.stage, 'loss')} stopped being finite at step {first.step}{place}",
         because(first, *bad[1:3], before, grew),
         absent(e, Stage.GRADIENT, Stage.ACTIVATION),
         where,

@@ -73,7 +73,7 @@ class Explanation:
     title: str
     """A sentence without a full stop: "the learning rate jumped 30-fold at step 180"."""
     weight: float
-    """Share of the belief in this cause among all that were considered, 0 to 1."""
+    """Share of the belief in this cause, 0 to 1; what the weights leave to 1 is what no rule thought of."""
     because: tuple[str, ...] = ()
     """Evidence, strongest first."""
     missing: tuple[str, ...] = ()

@@ -32,7 +32,11 @@ def bad_batch(e: Evidence) -> Case | None:
     if loss is None or odd is not None or not _came_back(e) or not _same_step(e, loss.step):
         return None
     gone = absent(e, Stage.DATA, Stage.SCHEDULE, Stage.UPDATE, Stage.GRADIENT)
-    strength = 0.7 if e.has_batches else 2.0 if e.has("learning_rate") and e.has("train/grad_norm") else 1.0
+    every = e.interval
+    if every > 1:
+        gone = (f"every step: the log has one point in {every}", *gone)
+    known = every == 1 and e.has("learning_rate") and e.has("train/grad_norm")
+    strength = 0.7 if e.has_batches else 2.0 if known else 1.0
     at_once = "loss and gradient rise at the same step" if e.first(Stage.GRADIENT) else "the loss rises at one step"
     return Case(
         Cause.DATA,

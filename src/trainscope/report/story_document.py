@@ -40,7 +40,7 @@ class ExplanationEntry(Part):
     cause: CauseName
     title: str
     weight: Share
-    """Of the belief in all causes that were considered."""
+    """Of the belief; what the weights leave to 1 is what no rule thought of."""
     because: list[str] = Field(default_factory=list)
     missing: list[str] = Field(default_factory=list)
     """What would have to be recorded to be sure."""
