@@ -57,7 +57,7 @@ def test_the_number_of_a_block_is_no_place_of_its_own():
 
 def test_distances_by_hand():
     one, two = (signature(broken("x", signs=signs)) for signs in (RATE_FIRST, LOSS_ONLY))
-    # signals and detectors: {learning_rate, train/grad_norm, train/loss, lr_schedule, spikes} and {train/loss, divergence}
+    # Three signals and two detectors against one of each, with one signal in common.
     assert distance(one, two) == pytest.approx(1 - 1 / 6)
     assert distance(one, one) == 0.0
     swapped = (("train/grad_norm", 90, None, None), *RATE_FIRST)

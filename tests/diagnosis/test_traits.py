@@ -15,15 +15,15 @@ def runs(*configs):
 
 
 def test_a_threshold_that_separates_is_found_with_its_exact_p_value():
-    members = runs(*({"lr": v} for v in (3e-3, 4e-3, 5e-3, 6e-3)))
-    stable = runs(*({"lr": v} for v in (1e-4, 2e-4, 3e-4, 4e-4, 5e-4, 6e-4)))
+    members = runs(*({"lr": v} for v in (3e-3, 4e-3, 5e-3, 6e-3, 7e-3)))
+    stable = runs(*({"lr": v} for v in (1e-4, 2e-4, 3e-4, 4e-4, 5e-4, 6e-4, 7e-4)))
     found = compare(members, stable)
     best = found.traits[0]
     assert (best.key, best.relation, best.value) == ("lr", "≥", 3e-3)
-    assert (best.members, best.stable) == (4, 0)
-    assert best.p_value == pytest.approx(1 / comb(10, 4))
-    assert found.tried == 18  # nine cuts, each from above and from below
-    assert best.corrected == pytest.approx(18 / comb(10, 4))
+    assert (best.members, best.stable) == (5, 0)
+    assert best.p_value == pytest.approx(1 / comb(12, 5))
+    assert found.tried == 22  # eleven cuts, each from above and from below
+    assert best.corrected == pytest.approx(22 / comb(12, 5))
 
 
 def test_words_and_switches_are_compared_by_equality():
