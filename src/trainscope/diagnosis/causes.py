@@ -22,6 +22,7 @@ RULES: tuple[Callable[[Evidence], Case | None], ...] = (
     sudden.rate_leap,
     sudden.lost_state,
     sudden.stale_moments,
+    sudden.gradient_first,
     numerics.itself,
     numerics.not_finite,
     numerics.one_gradient,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from trainscope.diagnosis.evidence import Case, Evidence, absent, because, changed_before, fell_at_once, said
 from trainscope.diagnosis.looking import ITSELF
-from trainscope.diagnosis.numerics import lone_update
+from trainscope.diagnosis.numerics import lone_update, one_gradient
 from trainscope.diagnosis.signs import Cause, Sign, Stage
 
 REWIND = "Go back at least 100 steps before step {step} and leave these batches out on replay."
@@ -133,6 +133,29 @@ def stale_moments(e: Evidence) -> Case | None:
         (
             "Lower Adam's beta2 (0.95), or clip the update (StableAdamW).",
             "Lower the learning rate; skipping batches did not shorten such recoveries in public runs.",
+        ),
+    )
+
+
+def gradient_first(e: Evidence) -> Case | None:
+    """Judge a gradient that grows steps before the loss: a bad batch would show in both at once."""
+    gradient, loss = e.first(Stage.GRADIENT, rose=True), e.loss
+    if gradient is None or loss is None or e.interval > 1 or loss.step <= gradient.step:
+        return None
+    before = [s for s in e.signs if s.step <= gradient.step and s.stage < Stage.GRADIENT]
+    if before or one_gradient(e) is not None:
+        return None
+    return Case(
+        Cause.OPTIMIZER,
+        1.5,
+        f"the gradient grew {loss.step - gradient.step} step{'s' if loss.step - gradient.step > 1 else ''} before the "
+        "loss did: an unstable update rather than a bad batch",
+        because(gradient, loss),
+        absent(e, Stage.DATA, Stage.SCHEDULE, Stage.UPDATE),
+        gradient.where,
+        (
+            "Clip the gradient norm, before the step and after unscaling.",
+            "Lower the learning rate or Adam's beta2; go back to a checkpoint before this step.",
         ),
     )
 

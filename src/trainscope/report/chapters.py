@@ -19,7 +19,7 @@ class Chapter:
 
     incident: Incident
     cause: str
-    """``data, 81 %``; ``not known`` where the signs do not say."""
+    """``data, 81 %``; empty where the signs do not say."""
     title: str
     place: str
     """Where it showed first, and how long before the loss; empty where nothing is known."""
@@ -49,7 +49,7 @@ def _chapter(incident: Incident, events: Sequence[StoryEvent], x: str) -> Chapte
     missing = dict.fromkeys((*(top.missing if top is not None else ()), *incident.missing))
     return Chapter(
         incident=incident,
-        cause="not known" if top is None else f"{top.cause}, {percent(top.weight)}",
+        cause="" if top is None else f"{top.cause}, {percent(top.weight)}",
         title="the signs do not say" if top is None else prose(top.title),
         place=_place(incident, x),
         events=tuple((str(e.step), e.stage or "", _sentence(e)) for e in shown),
