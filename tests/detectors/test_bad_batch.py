@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from .runs import run_of
 from .smoke_runs import found, single, skipped, smoke_run

@@ -7,7 +7,9 @@ from collections import Counter
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+
+import torch
 
 from trainscope.probe.batch_statistics import LONGEST_PERIOD, MOST_TOKENS, Statistic, describe
 from trainscope.probe.batches import NAMES, Batches, Farthest
