@@ -157,11 +157,12 @@ def never_generalised(e: Evidence) -> Case | None:
     return Case(
         Cause.STRUCTURE,
         4.0,
-        f"the answer leaks into the input: training falls to {last:.3g}, evaluation never was below "
-        f"{float(held_out.value[best]):.3g}",
+        f"training falls to {last:.3g} while evaluation never was below {float(held_out.value[best]):.3g}: the answer "
+        "leaks into the input, or only a few batches are ever seen",
         because(sign),
         fixes=(
             "Check that labels are shifted by one, the mask is causal, and no target is among the features.",
             "Feed random inputs: the training loss must then not fall.",
+            "Check how much of the data the sampler reaches.",
         ),
     )
