@@ -128,6 +128,24 @@ def test_it_draws_no_random_number_and_changes_nothing():
     assert torch.equal(tokens, copy)
 
 
+def test_nothing_waits_for_the_device_or_depends_on_a_value():
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    waits = {"_local_scalar_dense", "nonzero", "bincount", "_unique2", "masked_select", "item"}
+
+    seen = set()
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.add(function._opname)
+            return function(*args, **(kwargs or {}))
+
+    with Watch():
+        describe([torch.randint(0, 9, (8, 40)), torch.randn(8, 4)])
+    assert "sort" in seen
+    assert not seen & waits
+
+
 def test_of_micro_batches_the_recorder_keeps_the_one_farthest_from_usual():
     farthest = Farthest()
     usual, odd = torch.randint(0, 20, (4, 50)), torch.zeros(4, 50, dtype=torch.long)
