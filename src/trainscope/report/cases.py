@@ -126,9 +126,9 @@ def report_diff(path: str, first: int, last: int) -> Reported:
     ConfigError
         If the run has not both steps.
     """
-    from trainscope.readers import read_runs
+    from trainscope.readers import find_logs, read_runs
 
-    runs = read_runs(path)
+    runs = [run for log in find_logs([path]) for run in read_runs(log)]
     if len(runs) != 1:
         raise ReadError(path, _several(runs))
     run = runs[0]

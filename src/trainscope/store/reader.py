@@ -15,11 +15,11 @@ from trainscope.store import folder, histograms, layout, manifest, schema, spike
 from trainscope.store.histograms import Counted
 from trainscope.store.journal_reader import JournalReader
 from trainscope.store.layers import name_of
+from trainscope.store.points import Points, last_of_each, points
 from trainscope.store.warm import WARM
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-Points = tuple[IntArray, FloatArray]
 
 
 def is_run(path: Path) -> bool:
@@ -79,7 +79,7 @@ class RunReader:
             table = pa.concat_tables(found, promote_options="default") if found else known.empty_table()
             if found and self.is_version_1:
                 table = self._renumbered(table)
-            self._scalars = table.take(pa.array(_last_of_each(table.column("step").to_numpy())))
+            self._scalars = table.take(pa.array(last_of_each(table.column("step").to_numpy())))
         return self._scalars
 
     def resumed_at(self) -> list[int]:
@@ -91,7 +91,9 @@ class RunReader:
         return tuple(dict.fromkeys((*self._files, *self._journal.names())))
 
     def layer_metrics(self) -> tuple[str, ...]:
-        """Return the statistics that some layer may have, known ones first."""
+        """Return the statistics that some layer may have, known ones first; of a closed run those that one has."""
+        if self.manifest.closed and self.manifest.statistics is not None:
+            return tuple(sorted(self.manifest.statistics, key=schema.place))
         found = dict.fromkeys(schema.LAYER_COLUMNS)
         for name in list(self._files)[:1]:
             known = stream.schema_of(self.path / layout.LAYERS / self._files[name])
@@ -108,7 +110,7 @@ class RunReader:
             return np.zeros(0, np.int64), np.zeros(0)
         step = np.concatenate([p[0] for p in parts])
         value = np.concatenate([p[1] for p in parts])
-        order = _last_of_each(step)
+        order = last_of_each(step)
         return step[order], value[order]
 
     def layer_histograms(self, layer: str) -> Counted:
@@ -146,7 +148,7 @@ class RunReader:
         if not rows:
             return np.zeros(0, np.int64), np.zeros((0, 0))
         step = np.array([row[0] for row in rows], dtype=np.int64)
-        order = _last_of_each(step)
+        order = last_of_each(step)
         return step[order], np.array([row[1] for row in rows], dtype=float)[order]
 
     def plugin_metrics(self) -> dict[tuple[str, str], Points]:
@@ -171,7 +173,7 @@ class RunReader:
 
     def _layer_parts(self, layer: str, metric: str) -> Iterator[Points]:
         for table in self._tables_of(layer):
-            yield from _points(table, metric)
+            yield from points(table, metric)
         yield from self._journal.points(layer, metric)
 
     def _tables_of(self, layer: str) -> list[pa.Table]:
@@ -227,23 +229,3 @@ class RunReader:
         step = step + offsets[np.minimum(session, len(offsets) - 1)]
         at = table.schema.get_field_index("step")
         return table.set_column(at, table.schema.field(at), pa.array(step))
-
-
-def _points(table: pa.Table | None, metric: str) -> Iterator[Points]:
-    if table is None or metric not in table.schema.names or not len(table):
-        return
-    column = table.column(metric)
-    if column.null_count == len(column):
-        return
-    valid = column.is_valid().to_numpy()
-    value = column.cast(pa.float64()).fill_null(np.nan).to_numpy()
-    yield table.column("step").to_numpy()[valid], value[valid]
-
-
-def _last_of_each(step: IntArray) -> IntArray:
-    """Return the indices that put `step` in order, the last of equal ones only."""
-    order = np.argsort(step, kind="stable")
-    ordered = step[order]
-    last = np.ones(len(step), dtype=bool)
-    last[:-1] = ordered[1:] != ordered[:-1]
-    return order[last]
