@@ -16,6 +16,7 @@ from trainscope.core.run import Run
 from trainscope.core.settings import Settings
 from trainscope.detectors import Configured, configure, judge
 from trainscope.diagnosis.compare import IDS as COMPARERS
+from trainscope.diagnosis.story import tell
 from trainscope.report.build import Judged, build_document, portable
 from trainscope.report.document import Document, ErrorEntry
 from trainscope.report.text import label, printable, shorten
@@ -76,6 +77,29 @@ def analyze(
     ConfigError
         If a detector or parameter in `settings` is unknown, or a log is `spare`.
     """
+    found = gather(paths, settings, format=format, progress=progress, spare=spare)
+    return replace(analysis_of(found.judged, settings, found.errors), failures=found.failures)
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What was read and judged, and what could not be."""
+
+    judged: tuple[Judged, ...]
+    errors: tuple[ErrorEntry, ...]
+    failures: tuple[str, ...]
+    """Why a log could not be judged, a line each, with the path as it was given."""
+
+
+def gather(
+    paths: Sequence[str],
+    settings: Settings,
+    *,
+    format: str | None = None,
+    progress: Progress | None = None,
+    spare: Path | None = None,
+) -> Gathered:
+    """Find, read and judge logs; parameters and errors are those of :func:`analyze`."""
     from trainscope.readers import find_logs, read_runs
 
     chosen = configure(settings, others=COMPARERS)
@@ -109,7 +133,7 @@ def analyze(
         progress(len(logs), len(logs), "")
     if not judged:
         raise _worst(failures) if failures else NoDataError("no log matched; nothing was judged")
-    return replace(analysis_of(judged, settings, errors), failures=tuple(str(f) for f in failures))
+    return Gathered(tuple(judged), tuple(errors), tuple(str(f) for f in failures))
 
 
 def analyze_runs(runs: Sequence[Run], settings: Settings) -> Analysis:
@@ -134,7 +158,9 @@ def is_judgeable(run: Run) -> bool:
 
 
 def _judged(run: Run, chosen: tuple[Configured, ...]) -> Judged:
-    return Judged(run, judge(run, chosen), tuple(one.detector.id for one in chosen))
+    judgement = judge(run, chosen)
+    # Told here, while the run's layers are at hand.
+    return Judged(run, judgement, tuple(one.detector.id for one in chosen), stories=tell(run, judgement.findings))
 
 
 def analysis_of(judged: Sequence[Judged], settings: Settings, errors: Sequence[ErrorEntry] = ()) -> Analysis:
