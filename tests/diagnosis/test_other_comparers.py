@@ -109,7 +109,7 @@ def test_one_percent_more_learning_rate_and_rounding_at_zero_are_no_finding():
 
 
 def test_a_loader_that_lost_its_shuffling_is_found():
-    run = smoke_run({"smoke/batch_hash": np.arange(STEPS) % 22}, loaders=[{"length": 22}])
+    run = smoke_run({"smoke/batch_hash": np.arange(STEPS) % 22}, loaders=[{"batches": 22}])
     assert "data_change" in said(run, smoke_run())
 
 

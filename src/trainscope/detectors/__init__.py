@@ -17,6 +17,7 @@ from trainscope.core.run import Run
 from trainscope.core.settings import Settings, check_parameter, parse_severity
 from trainscope.detectors import (
     clipping,
+    declared_schedule,
     divergence,
     eval_mode,
     eval_noise,
@@ -40,6 +41,7 @@ from trainscope.detectors import (
     repeated_batches,
     router,
     scheduler_pace,
+    skipped_batches,
     spikes,
     stale_gradients,
     step_accounting,
@@ -76,8 +78,10 @@ DETECTORS: tuple[Detector[Any], ...] = (
     clipping.DETECTOR,
     optimizer_state.DETECTOR,
     scheduler_pace.DETECTOR,
+    declared_schedule.DETECTOR,
     step_accounting.DETECTOR,
     repeated_batches.DETECTOR,
+    skipped_batches.DETECTOR,
     eval_mode.DETECTOR,
     initial_loss.DETECTOR,
     unigram_floor.DETECTOR,

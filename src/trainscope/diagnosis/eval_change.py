@@ -31,8 +31,11 @@ from trainscope.detectors.base import Skipped, number
 from trainscope.diagnosis.base import Compared, Comparer, Comparison, Pair, align
 from trainscope.diagnosis.seed_band import half_width
 
-EVAL, SEEN = "eval/loss", "smoke/eval_cross_entropy"
+EVAL, SEEN = "eval/loss", ("smoke/eval_cross_entropy", "smoke/eval_loss")
 """What a log calls it, and what a smoke run sees of it."""
+
+SMALL = 0.1
+"""Value below which the absolute margin shrinks with it: an error of 0.01 must not double unseen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,8 @@ class Params:
 def compare(pair: Pair, params: Params) -> Compared | Skipped:
     """Compare every evaluation that the baseline has."""
     names = [n for n, s in pair.base.series.items() if len(s) and _is_evaluation(n)]
-    if EVAL not in names and pair.base.get(SEEN) is not None:
-        names.append(SEEN)
+    if EVAL not in names:
+        names += [name for name in SEEN if pair.base.get(name) is not None]
     if not names:
         return Skipped("the baseline has no evaluation")
     findings: list[Finding] = []
@@ -71,7 +74,7 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
 
 
 def _is_loss(name: str) -> bool:
-    return name == SEEN or kind(name) is Kind.EVAL_LOSS
+    return name in SEEN or kind(name) is Kind.EVAL_LOSS
 
 
 def _is_evaluation(name: str) -> bool:
@@ -83,7 +86,7 @@ def _one(pair: Pair, name: str, mine: Series, theirs: Series, params: Params) ->
     step = int(both.step[-1]) if len(both) else None
     value = float(both.run[-1] if len(both) else mine.value[-1])
     base = float(both.base[-1] if len(both) else theirs.value[-1])
-    limit = max(params.relative * abs(base), params.absolute)
+    limit = max(params.relative * abs(base), params.absolute * min(1.0, abs(base) / SMALL))
     if not pair.pairing.exact:
         limit = max(limit, half_width(pair, name, params.band * abs(base)))
     if not np.isfinite(base):
@@ -125,4 +128,4 @@ def _missing(name: str) -> Finding:
     )
 
 
-COMPARER = Comparer("eval_change", "Evaluation differs from the baseline", (EVAL, SEEN), Params(), compare)
+COMPARER = Comparer("eval_change", "Evaluation differs from the baseline", (EVAL, *SEEN), Params(), compare)

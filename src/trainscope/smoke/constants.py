@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from trainscope.smoke.command import Wish
+from trainscope.smoke.coverage import coverage, loaders
 from trainscope.smoke.records import Record, gathered
 
 Facts = dict[str, Any]
@@ -31,7 +32,10 @@ def facts_of(record: Record, wish: Wish, *, ranks: int) -> Facts:
         "sharded": begin["sharded"],
         "compiled": record.end.get("compiled", False),
         "data_loader": any(part["batches"] for row in record.steps for part in row["parts"]),
-        "loaders": [json.loads(text) for text in record.end.get("loaders", ())],
+        "loaders": loaders(record),
+        **dict(zip(("samples_again", "samples_changed"), record.end.get("samples", (None, None)), strict=True)),
+        **_decay(record),
+        "batches": coverage(record),
         **_parameters(record),
         **_modes(record),
         **_nonfinite(record),
@@ -45,6 +49,12 @@ def facts_of(record: Record, wish: Wish, *, ranks: int) -> Facts:
     for place, number in enumerate(sorted(record.schedulers)):
         row = record.schedulers[number]
         smoke[f"scheduler{place}"] = {"class": row["class"], **row["options"]}
+    smoke["declared"] = list(record.declared.get("facts", ()))
+    smoke["schedulers_unused"] = [
+        {"class": row["class"], **{key: row["options"].get(key) for key in ("warmup", "horizon")}}
+        for row in record.declared.get("schedulers", ())
+        if row["number"] not in record.schedulers
+    ]
     return {"smoke": smoke, "env": begin["environment"]}
 
 
@@ -103,7 +113,7 @@ def _nonfinite(record: Record) -> Facts:
     found: Facts = {
         "nonfinite_step": None,
         "nonfinite_gradients": [],
-        "nonfinite_operation": record.nonfinite_operation,
+        **{f"nonfinite_{key}": record.nonfinite.get(key) for key in ("operation", "module", "place", "output")},
     }
     for step, row in enumerate(record.steps):
         held = _held(record, step, place)
@@ -116,6 +126,23 @@ def _nonfinite(record: Record) -> Facts:
             found["nonfinite_step"] = step
             found["nonfinite_gradients"] = [name for name, is_bad in zip(names, bad, strict=True) if is_bad]
             break
+    return found
+
+
+def _decay(record: Record) -> Facts:
+    """Return how many numbers have a weight decay, of all and of those in vectors; None above 4096 tensors."""
+    if not record.begin["parameters"]:
+        return {"decayed": None, "decayed_vectors": None}
+    shapes = {row[0]: row[1] for row in record.begin["parameters"] or () if row[3] != "frozen"}
+    found = {"decayed": 0, "decayed_vectors": 0}
+    for row in record.optimizers.values():
+        names = iter(row["names"])
+        for group, size in zip(row["groups"], row["sizes"], strict=True):
+            for _, name in zip(range(size), names, strict=False):
+                shape = shapes.get(name)
+                if shape is not None and group.get("weight_decay"):
+                    found["decayed"] += math.prod(shape)
+                    found["decayed_vectors"] += math.prod(shape) * (len(shape) < 2)
     return found
 
 

@@ -31,6 +31,8 @@ class Forward:
     eval_modules: dict[int, str] = field(default_factory=dict)
     train_modules: set[int] = field(default_factory=set)
     labels: list[Labels] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    """Values of losses without class labels; in forwards without gradient only."""
     shares: dict[str, Tensor] = field(default_factory=dict)
 
     def largest(self) -> Labels | None:
@@ -85,6 +87,14 @@ class Forwards:
         chosen = [forward for place, forward in enumerate(pending) if forward.training or place == len(pending) - 1]
         self._evaluations += [forward for forward in pending if forward not in chosen]
         return chosen
+
+    def evaluated_shares(self) -> dict[str, Tensor]:
+        """Return the tokens of each expert in the evaluations since the last call of `evaluated`."""
+        found: dict[str, Tensor] = {}
+        for forward in self._evaluations:
+            for name, counts in forward.shares.items():
+                found[name] = found[name] + counts if name in found else counts
+        return found
 
     def evaluated(self) -> list[Forward]:
         """Return the evaluations since the last call."""

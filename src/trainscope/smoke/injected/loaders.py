@@ -16,14 +16,14 @@ from .patches import replace
 from .recorder import Recorder
 
 Function = Callable[..., Any]
-_ASKED = "_trainscope_asked"
+_ASKED, _LOADER = "_trainscope_asked", "_trainscope_loader"
 
 
 def install(recorder: Recorder) -> None:
     """Listen to every data loader of the training process; its workers are left alone."""
     base = dataloader._BaseDataLoaderIter
     opened = recorder.guard.hook("loader", functools.partial(_opened, recorder))
-    asked = recorder.guard.hook("sampler", _asked)
+    asked = recorder.guard.hook("sampler", functools.partial(_asked, recorder))
     given = recorder.guard.hook("batch", functools.partial(_given, recorder))
 
     def construct(original: Function) -> Function:
@@ -55,24 +55,29 @@ def install(recorder: Recorder) -> None:
 
 
 def _opened(recorder: Recorder, iterator: Any, loader: Any) -> None:
-    recorder.setting.loaders[json.dumps(describe(loader))] = None
+    setattr(iterator, _LOADER, recorder.loaders.opened(loader, json.dumps(describe(loader))))
+    recorder.workers.opened(iterator, loader.num_workers)
     if not isinstance(loader.dataset, IterableDataset):
         setattr(iterator, _ASKED, collections.deque())
 
 
-def _asked(iterator: Any, index: Any) -> None:
+def _asked(recorder: Recorder, iterator: Any, index: Any) -> None:
     waiting = getattr(iterator, _ASKED, None)
     if waiting is not None:
-        waiting.append(hashing.of_batch(index))
+        waiting.append((hashing.of_batch(index), index))
+        recorder.loaders.asked(getattr(iterator, _LOADER, 0), index)
 
 
 def _given(recorder: Recorder, iterator: Any, batch: Any) -> None:
     waiting = getattr(iterator, _ASKED, None)
-    order = waiting.popleft() if waiting else None
+    order, index = waiting.popleft() if waiting else (None, None)
     # Fetched without gradient: an evaluation, which is not part of the training's order.
     if not recorder.wakes() or not torch.is_grad_enabled():
         return
     recorder.window.batches.append(hashing.of_batch(batch))
+    number = getattr(iterator, _LOADER, 0)
+    recorder.window.given.append(recorder.loaders.given(number, batch))
+    recorder.loaders.samples.see(number, index, batch)
     if order is not None:
         recorder.window.order.append(order)
 

@@ -38,6 +38,8 @@ class Window:
     clips: list[Clip] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
     order: list[int] = field(default_factory=list)
+    given: list[list[int]] = field(default_factory=list)
+    """Of each batch: the loader's number, and hashes of its tensors."""
     forwards: list[Forward] = field(default_factory=list)
     scale: float | None = None
     unscaled: bool = False
@@ -59,12 +61,14 @@ class Window:
             "scale": self.scale,
             "batches": self.batches,
             "order": self.order,
+            "given": self.given,
             "inputs": [hash_ for forward in self.forwards for hash_ in forward.inputs],
             "targets": [found.hash for forward in self.forwards for found in forward.labels],
             "samples": sum(forward.samples for forward in self.forwards),
             "moments": moments(self.forwards),
             "cross_entropy": cross_entropy,
             "ignored": _ignored(labels),
+            "shares": self.shares(),
             **_modes(self.forwards),
         }
         if self.clips:
@@ -96,11 +100,11 @@ def evaluation(forwards: Sequence[Forward]) -> dict[str, Any] | None:
     """Summarise forwards that did not train; None if nothing was seen."""
     labels = [found for forward in forwards for found in forward.labels if found.count]
     count = sum(found.count for found in labels)
-    inputs = moments(forwards)
-    if not count and inputs is None:
+    inputs, losses = moments(forwards), [value for forward in forwards for value in forward.losses]
+    if not count and inputs is None and not losses:
         return None
     mean = sum(found.mean * found.count for found in labels) / count if count else None
-    return {"cross_entropy": mean, "labels": count, "moments": inputs}
+    return {"cross_entropy": mean, "labels": count, "moments": inputs, "loss": _mean(losses)}
 
 
 def _loss(roots: Sequence[tuple[float, float | None]], cross_entropy: float | None) -> float | None:
