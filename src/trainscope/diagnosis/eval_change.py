@@ -31,7 +31,7 @@ from trainscope.detectors.base import Skipped, number
 from trainscope.diagnosis.base import Compared, Comparer, Comparison, Pair, align
 from trainscope.diagnosis.seed_band import half_width
 
-EVAL, SEEN = "eval/loss", ("smoke/eval_cross_entropy", "smoke/eval_loss")
+EVAL, SEEN = "eval/loss", ("smoke/eval_cross_entropy", "smoke/eval_objective")
 """What a log calls it, and what a smoke run sees of it."""
 
 SMALL = 0.1

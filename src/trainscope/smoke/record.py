@@ -170,7 +170,7 @@ SERIES: Mapping[str, Field] = {
         "mean cross entropy per label of the calls without gradient or in eval mode after this step and "
         "before the next",
     ),
-    "smoke/eval_loss": Field(
+    "smoke/eval_objective": Field(
         "as the losses",
         "mean value of the other losses of torch (mse_loss, huber_loss, binary_cross_entropy, ...) that were called "
         "without gradient after this step and before the next",

@@ -185,7 +185,7 @@ def _evaluation(found: Mapping[str, Any] | None) -> dict[str, Value]:
     moments = (found or {}).get("moments") or (None, None)
     return {
         "smoke/eval_cross_entropy": (found or {}).get("cross_entropy"),
-        "smoke/eval_loss": (found or {}).get("loss"),
+        "smoke/eval_objective": (found or {}).get("loss"),
         "smoke/eval_input_mean": moments[0],
         "smoke/eval_input_std": moments[1],
     }
