@@ -83,3 +83,10 @@ def test_weight_decay_on_the_same_parameters_or_on_another_model_is_no_finding()
     larger = base(decayed=1100, model__trainable_numel=1200, model__numel=1200)
     found = said(larger, base(decayed=940)).get("parameter_change", [])
     assert [one.title for one in found] == ["Another number of parameters"]
+
+
+def test_parameters_of_another_type_are_found_unless_the_device_is_another():
+    (one,) = said(base(env__dtype="bfloat16"), base(env__dtype="float32"))["parameter_change"]
+    assert one.message == "Most parameters are bfloat16, in the baseline float32."
+    other = base(env__dtype="bfloat16", env__device="cuda A"), base(env__dtype="float32", env__device="cpu")
+    assert "parameter_change" not in said(*other)

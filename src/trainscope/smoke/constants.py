@@ -104,7 +104,10 @@ def _held(record: Record, step: int, place: Mapping[str, int]) -> np.ndarray[Any
 
 def _modes(record: Record) -> Facts:
     names = {name for row in record.steps for part in row["parts"] for name in part["eval_modules"]}
-    return {"eval_mode_modules": sorted(names)}
+    rows = [row.get("evaluated") or {} for row in (*record.steps[1:], record.end)]
+    keys = {"": "forwards", "_with_gradient": "with_gradient", "_in_train_mode": "in_train_mode"}
+    counts = {f"evaluations{name}": sum(row.get(key, 0) for row in rows) for name, key in keys.items()}
+    return {"eval_mode_modules": sorted(names), **counts}
 
 
 def _nonfinite(record: Record) -> Facts:

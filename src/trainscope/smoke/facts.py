@@ -63,6 +63,11 @@ CONFIG: Mapping[str, Field] = {
         "JSON list",
         "names of dropout and batch-norm modules that ever ran in eval mode in the last forward before a backward",
     ),
+    "smoke.evaluations": Field("1", "forwards of the outermost module that did not train, after the first step"),
+    "smoke.evaluations_with_gradient": Field("1", "those of them with gradients on: they build a graph for nothing"),
+    "smoke.evaluations_in_train_mode": Field(
+        "1", "those of them in which a dropout was on or a batch norm took the statistics of its batch"
+    ),
     "smoke.nonfinite_gradients": Field(
         "JSON list",
         "names whose gradient was not finite at the first step where any was, in model order",

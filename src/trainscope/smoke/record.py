@@ -170,6 +170,11 @@ SERIES: Mapping[str, Field] = {
         "mean cross entropy per label of the calls without gradient or in eval mode after this step and "
         "before the next",
     ),
+    "smoke/eval_output_mean": Field(
+        "1",
+        "mean of the outermost module's first floating-point output in forwards without gradient since the step before",
+    ),
+    "smoke/eval_output_std": Field("1", "standard deviation of the same"),
     "smoke/eval_objective": Field(
         "as the losses",
         "mean value of the other losses of torch (mse_loss, huber_loss, binary_cross_entropy, ...) that were called "

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from ...probe.names import modules
 from ...probe.routing import blocks
-from .forwards import Forward, Hook, RouterHook, UsedHook, tensors_in
+from .forwards import Forward, Hook, RouterHook, UsedHook, moments_of, tensors_in
 from .labels import labels_of
 from .patches import replace
 from .recorder import Recorder
@@ -80,7 +80,10 @@ def _enter(recorder: Recorder, module: nn.Module, args: tuple[Any, ...], kwargs:
 
 
 def _leave(recorder: Recorder, forward: Forward | None, output: Any) -> None:
-    if forward is None or not forward.gradient:
+    if forward is None:
+        return
+    if not forward.gradient:
+        forward.output = next((found for t in tensors_in(output) if (found := moments_of(t)) is not None), None)
         return
     for tensor in tensors_in(output):
         if tensor.grad_fn is not None:
@@ -113,10 +116,9 @@ def _modes(recorder: Recorder) -> None:
         # Frames: this function, the guard, the wrapper, and the forward that called it.
         module = sys._getframe(3).f_locals.get("self")
         forward = recorder.forwards.current()
-        if not forward.gradient:
-            return
         if training:
             forward.train_modules.add(id(module))
+        if training or not forward.gradient:
             return
         name = recorder.models.module_name(module)
         forward.eval_modules[id(module)] = type(module).__name__ if name is None else name

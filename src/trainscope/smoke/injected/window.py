@@ -87,7 +87,11 @@ class Window:
 
 def moments(forwards: Sequence[Forward]) -> list[float] | None:
     """Return mean and standard deviation of all floating-point inputs together."""
-    parts = [part for forward in forwards for part in forward.moments]
+    return pooled([part for forward in forwards for part in forward.moments])
+
+
+def pooled(parts: Sequence[tuple[int, float, float]]) -> list[float] | None:
+    """Return mean and standard deviation of several tensors together, from count, mean and variance of each."""
     count = sum(n for n, _, _ in parts)
     if not count:
         return None
@@ -101,10 +105,15 @@ def evaluation(forwards: Sequence[Forward]) -> dict[str, Any] | None:
     labels = [found for forward in forwards for found in forward.labels if found.count]
     count = sum(found.count for found in labels)
     inputs, losses = moments(forwards), [value for forward in forwards for value in forward.losses]
-    if not count and inputs is None and not losses:
+    if not forwards:
         return None
     mean = sum(found.mean * found.count for found in labels) / count if count else None
-    return {"cross_entropy": mean, "labels": count, "moments": inputs, "loss": _mean(losses)}
+    return {"cross_entropy": mean, "labels": count, "moments": inputs, "loss": _mean(losses)} | {
+        "output": pooled([forward.output for forward in forwards if forward.output is not None]),
+        "forwards": len(forwards),
+        "with_gradient": sum(forward.gradient for forward in forwards),
+        "in_train_mode": sum(bool(forward.train_modules) for forward in forwards),
+    }
 
 
 def _loss(roots: Sequence[tuple[float, float | None]], cross_entropy: float | None) -> float | None:
