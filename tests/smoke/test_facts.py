@@ -29,6 +29,11 @@ def test_a_schedule_that_is_as_declared_is_known_and_right(record: Record):
     assert said == {"total_steps": (60.0, "arguments"), "warmup_steps": (10.0, "arguments")}
     assert (run.config["smoke.scheduler0.warmup"], run.config["smoke.scheduler0.horizon"]) == (10, 60)
     assert findings(run, "declared_schedule") == []
+    # Six epochs of samples that nothing augments, asked for in any order; all weights decay.
+    assert run.config["smoke.samples_again"] > 100
+    assert run.config["smoke.samples_changed"] == 0
+    assert [(one["training"], one["sequential"]) for one in facts.table(run, "smoke.loaders")] == [(True, False)]
+    assert run.config["smoke.decayed"] == run.config["smoke.model.trainable_numel"]
 
 
 @pytest.mark.parametrize(
@@ -65,6 +70,8 @@ def test_batches_that_were_evaluated_or_skipped_on_resume_were_not_dropped(recor
     (found,) = facts.table(run, "smoke.batches")
     assert (found["dropped"], found["skipped_at_start"]) == (0, skipped)
     assert [one["training"] for one in facts.table(run, "smoke.loaders")] == [True, False]
+    assert run.config["smoke.evaluations"] == run.config["smoke.evaluations_with_gradient"] == 8
+    assert run.config["smoke.evaluations_in_train_mode"] == 0
 
 
 def test_batches_read_ahead_by_a_trainer_were_not_dropped(record: Record):
