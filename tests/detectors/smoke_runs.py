@@ -63,7 +63,7 @@ def smoke_run(series: Mapping[str, object] | None = None, **facts: object) -> Ru
             array = np.asarray(value, dtype=np.float64)
             found[name] = Series(name, np.arange(len(array)), array)
     config: dict[str, object] = {
-        "smoke.steps": n, "smoke.schedulers": 1, "smoke.scheduler0.class": "LambdaLR",
+        "smoke.steps": n, "smoke.schedulers": 1, "smoke.scheduler0.class": "CosineAnnealingLR",
         "smoke.optimizers": 1, "smoke.vocabulary": 30,
         "smoke.initial_cross_entropy": 3.5, "smoke.model.initial_hash": 7, "smoke.model.shapes_hash": 8,
         "smoke.scheduler0.horizon": 1000.0,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from trainscope.core.finding import Severity
 from trainscope.detectors.declared_schedule import Params, detect, expected
 
 from .smoke_runs import STEPS, found, single, skipped, smoke_run
@@ -83,7 +84,22 @@ def test_a_run_shortened_on_purpose_keeps_the_long_schedule():
 
 
 def test_a_schedule_that_is_too_short_by_no_known_factor_is_found():
-    assert "ends at step 600, before" in single(ID, declared(scheduler0__horizon=600.0)).message
+    one = single(ID, declared(scheduler0__horizon=600.0, scheduler0__class="CosineAnnealingLR"))
+    assert "ends at step 600, before" in one.message
+    assert one.severity is Severity.ERROR
+
+
+def test_a_function_may_have_a_floor_after_its_end():
+    assert single(ID, declared(scheduler0__horizon=600.0, scheduler0__class="LambdaLR")).severity is Severity.INFO
+    half = declared({"micro_batches": np.full(STEPS, 2.0)}, scheduler0__horizon=500.0, scheduler0__class="LambdaLR")
+    assert single(ID, half).severity is Severity.ERROR
+
+
+@pytest.mark.parametrize("horizon", [150, 165, 180])
+def test_the_last_window_of_an_epoch_may_count_or_not(horizon):
+    facts = {"declared": [said("epochs", 30)], "loaders": [{"batches": 44, "training": True}]}
+    series = {"micro_batches": np.full(STEPS, 8.0)}
+    assert found(ID, declared(series, scheduler0__horizon=float(horizon), **facts)) == []
 
 
 def test_a_scheduler_that_never_steps_is_found():

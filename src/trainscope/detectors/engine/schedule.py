@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil, floor
 
 import numpy as np
 
 from trainscope.core import facts
 from trainscope.core.run import Run, Series
 
+EPOCHS = "the epochs of"
 NEAR = 0.05
 """Relative difference at which a ratio is taken for a factor."""
 
@@ -23,6 +25,10 @@ class Schedule:
     total: float | None
     """Declared, in optimizer steps."""
     total_source: str
+    totals: tuple[float, ...]
+    """The same by other ways to count the steps of an epoch: its last window of micro-batches may be short."""
+    may_end_early: bool
+    """Whether a schedule shorter than declared may be meant: a floor after it, or steps that end before the epochs."""
     own_warmup: float | None
     """The scheduler's, in optimizer steps; None where it does not say."""
     horizon: float | None
@@ -78,6 +84,8 @@ def read(run: Run, warmup: float, total: float) -> Schedule:
         warmup_source=warm_source,
         total=wanted,
         total_source=source,
+        totals=_totals(said, wanted, loader, micro),
+        may_end_early=source.startswith(EPOCHS) or run.config.get("smoke.scheduler0.class") == "LambdaLR",
         own_warmup=_length(run, "warmup", pace),
         horizon=_length(run, "horizon", pace),
         stepped=stepped,
@@ -101,7 +109,18 @@ def _declared_total(said: dict[str, dict[str, object]], loader: float | None, mi
     if steps is not None:
         return steps, source
     epochs, source = _declared(said, "epochs")
-    return (None, "") if epochs is None or loader is None else (epochs * loader / micro, source)
+    return (None, "") if epochs is None or loader is None else (epochs * loader / micro, f"{EPOCHS} {source}")
+
+
+def _totals(
+    said: dict[str, dict[str, object]], total: float | None, loader: float | None, micro: float
+) -> tuple[float, ...]:
+    if total is None:
+        return ()
+    epochs, _ = _declared(said, "epochs")
+    if epochs is None or loader is None or total != epochs * loader / micro:
+        return (total,)
+    return total, *(epochs * max(1.0, rounded(loader / micro)) for rounded in (floor, ceil))
 
 
 def _loader_batches(run: Run) -> float | None:
