@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from smoke_runs import evaluated, smoke_run
@@ -41,6 +43,16 @@ def test_an_evaluation_of_another_model_shows_in_its_outputs():
     one = only(outputs(0.1, 2.0), outputs(0.1, 3.0), by="eval_change")
     assert one.title == "Evaluation sees another model"
     assert said(outputs(0.1, 3.01), outputs(0.1, 3.0)) == {}
+
+
+def test_another_pass_beside_the_evaluation_is_no_finding():
+    def sized(mean: float, spread: float, numbers: float):
+        made = outputs(mean, spread)
+        size = Series("smoke/eval_outputs", evaluated(0, 0).step, np.array([numbers, numbers]))
+        return replace(made, series={**made.series, "smoke/eval_outputs": size})
+
+    assert said(sized(0.1, 2.0, 2000), sized(0.1, 3.0, 1000)) == {}
+    assert "eval_change" in said(sized(0.1, 2.0, 1000), sized(0.1, 3.0, 1000))
 
 
 def test_outputs_of_runs_that_do_not_pair_are_not_compared():

@@ -38,6 +38,9 @@ from trainscope.diagnosis.seed_band import half_width
 EVAL, SEEN = "eval/loss", ("smoke/eval_cross_entropy", "smoke/eval_objective")
 """What a log calls it, and what a smoke run sees of it."""
 
+OUTPUTS = ("smoke/eval_output_mean", "smoke/eval_output_std")
+SIZES = {SEEN[1]: "smoke/eval_targets", OUTPUTS[0]: "smoke/eval_outputs"}
+"""How many numbers a value is the mean of."""
 FEW = 2
 """Forwards that make an evaluation."""
 SMALL = 0.1
@@ -62,7 +65,7 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
     """Compare every evaluation that the baseline has."""
     names = [n for n, s in pair.base.series.items() if len(s) and _is_evaluation(n)]
     if EVAL not in names:
-        names += [name for name in SEEN if pair.base.get(name) is not None]
+        names += [name for name in SEEN if pair.base.get(name) is not None and _same_size(pair, name)]
     if not names and not facts.number(pair.base, "smoke.evaluations"):
         return Skipped("the baseline has no evaluation")
     findings: list[Finding] = [*_manners(pair), *_outputs(pair, params)]
@@ -106,10 +109,19 @@ def _manners(pair: Pair) -> Iterator[Finding]:
         )
 
 
+def _same_size(pair: Pair, name: str) -> bool:
+    """Tell whether an evaluation is of as many numbers as the baseline's: another pass beside it is no fault."""
+    both = pair.both(SIZES.get(name, ""))
+    return both is None or not len(both) or bool(both.run[-1] == both.base[-1])
+
+
 def _outputs(pair: Pair, params: Params) -> Iterator[Finding]:
     """Yield a finding where the model gives evaluations another output; only of runs that pair step by step."""
-    mean, spread = pair.both("smoke/eval_output_mean"), pair.both("smoke/eval_output_std")
-    if not pair.pairing.exact or mean is None or spread is None or not len(mean.finite()) or not len(spread.finite()):
+    mean_of, spread_of = OUTPUTS
+    mean, spread = pair.both(mean_of), pair.both(spread_of)
+    if not pair.pairing.exact or mean is None or spread is None or not _same_size(pair, mean_of):
+        return
+    if not len(mean.finite()) or not len(spread.finite()):
         return
     base = float(spread.base[-1])
     moved = max(abs(float(mean.run[-1] - mean.base[-1])), abs(float(spread.run[-1] - base))) / max(base, 1e-12)

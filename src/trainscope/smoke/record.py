@@ -170,6 +170,8 @@ SERIES: Mapping[str, Field] = {
         "mean cross entropy per label of the calls without gradient or in eval mode after this step and "
         "before the next",
     ),
+    "smoke/eval_outputs": Field("1", "numbers that smoke/eval_output_mean is of"),
+    "smoke/eval_targets": Field("1", "numbers in the targets that smoke/eval_objective is of"),
     "smoke/eval_output_mean": Field(
         "1",
         "mean of the outermost module's first floating-point output in forwards without gradient since the step before",
@@ -178,7 +180,7 @@ SERIES: Mapping[str, Field] = {
     "smoke/eval_objective": Field(
         "as the losses",
         "mean value of the other losses of torch (mse_loss, huber_loss, binary_cross_entropy, ...) that were called "
-        "without gradient after this step and before the next",
+        "without gradient after this step and before the next, weighted by the numbers in their targets",
     ),
     # Experts.
     "smoke/router_gradient": Field(

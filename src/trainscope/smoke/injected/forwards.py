@@ -33,8 +33,8 @@ class Forward:
     labels: list[Labels] = field(default_factory=list)
     output: tuple[int, float, float] | None = None
     """Of a forward without gradient: numbers in its first floating-point output, mean, variance."""
-    losses: list[float] = field(default_factory=list)
-    """Values of losses without class labels; in forwards without gradient only."""
+    losses: list[tuple[int, float]] = field(default_factory=list)
+    """Numbers in the target, and mean value, of losses without class labels; in forwards without gradient only."""
     shares: dict[str, Tensor] = field(default_factory=dict)
 
     def largest(self) -> Labels | None:

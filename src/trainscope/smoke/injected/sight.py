@@ -177,17 +177,18 @@ def _losses(recorder: Recorder) -> None:
 def _other_losses(recorder: Recorder) -> None:
     """Note the value of every other loss in forwards without gradient: an evaluation that has no class labels."""
 
-    def note(loss: Any) -> None:
+    def note(loss: Any, target: Any) -> None:
         if isinstance(loss, Tensor) and loss.is_floating_point() and loss.numel():
-            recorder.forwards.current().losses.append(float(loss.detach().float().mean()))
+            count = target.numel() if isinstance(target, Tensor) else 1
+            recorder.forwards.current().losses.append((count, float(loss.detach().float().mean())))
 
     seen = recorder.guard.hook("losses", note)
 
     def make(original: Function) -> Function:
         def function(*args: Any, **kwargs: Any) -> Any:
             loss = original(*args, **kwargs)
-            if not torch.is_grad_enabled() and recorder.active[0] and not torch.compiler.is_compiling():
-                seen(loss)
+            if not torch.compiler.is_compiling() and recorder.active[0] and not torch.is_grad_enabled():
+                seen(loss, args[1] if len(args) > 1 else kwargs.get("target"))
             return loss
 
         return function

@@ -104,12 +104,15 @@ def evaluation(forwards: Sequence[Forward]) -> dict[str, Any] | None:
     """Summarise forwards that did not train; None if nothing was seen."""
     labels = [found for forward in forwards for found in forward.labels if found.count]
     count = sum(found.count for found in labels)
-    inputs, losses = moments(forwards), [value for forward in forwards for value in forward.losses]
+    inputs, losses = moments(forwards), [loss for forward in forwards for loss in forward.losses]
+    outputs = [forward.output for forward in forwards if forward.output is not None]
+    numbers = sum(n for n, _ in losses)
     if not forwards:
         return None
     mean = sum(found.mean * found.count for found in labels) / count if count else None
-    return {"cross_entropy": mean, "labels": count, "moments": inputs, "loss": _mean(losses)} | {
-        "output": pooled([forward.output for forward in forwards if forward.output is not None]),
+    return {"cross_entropy": mean, "labels": count, "moments": inputs, "output": pooled(outputs)} | {
+        "loss": sum(n * value for n, value in losses) / numbers if numbers else None,
+        "numbers": [sum(n for n, _, _ in outputs), numbers],
         "forwards": len(forwards),
         "with_gradient": sum(forward.gradient for forward in forwards),
         "in_train_mode": sum(bool(forward.train_modules) for forward in forwards),
