@@ -90,8 +90,12 @@ def smoke_run(series: Mapping[str, object] | None = None, **facts: object) -> Ru
             array = np.asarray(value, dtype=np.float64)
             found[name] = Series(name, np.arange(len(array)), array)
     config: dict[str, object] = {
-        "smoke.steps": n, "smoke.schedulers": 1, "smoke.optimizers": 1, "smoke.vocabulary": 30,
+        "smoke.steps": n, "smoke.schedulers": 1, "smoke.scheduler0.class": "CosineAnnealingLR",
+        "smoke.optimizers": 1, "smoke.vocabulary": 30,
         "smoke.initial_cross_entropy": 3.5, "smoke.model.initial_hash": 7, "smoke.model.shapes_hash": 8,
+        "smoke.scheduler0.horizon": 1000.0,
+        "smoke.declared": '[{"what": "total_steps", "value": 1000, "name": "max_steps", "source": "arguments"}]',
+        "smoke.batches": '[{"given": 150, "trained": 150, "dropped": 0, "skipped_at_start": 0, "steps": []}]',
         "env.world_size": 1, "env.processor": "a", "env.threads": 1,
     }  # fmt: skip
     for key, value in facts.items():
@@ -151,7 +155,12 @@ SMOKE_PLANTED: Mapping[str, Run] = {
     "clipping": smoke_run({"smoke/clip_backward_calls": np.zeros(STEPS)}),
     "optimizer_state": smoke_run({"smoke/optimizer_state_step": np.arange(STEPS) % 50 + 1.0}),
     "scheduler_pace": smoke_run(
-        {"smoke/scheduler_steps": np.full(STEPS, 4.0), "micro_batches": np.full(STEPS, 4.0)}
+        {"smoke/scheduler_steps": np.full(STEPS, 4.0), "micro_batches": np.full(STEPS, 4.0)},
+        declared=None,
+    ),
+    "declared_schedule": smoke_run(scheduler0__horizon=300),
+    "skipped_batches": smoke_run(
+        batches=[{"given": 150, "trained": 50, "dropped": 100, "skipped_at_start": 0, "steps": [1]}]
     ),
     "step_accounting": smoke_run({"smoke/backward_calls": 1.0 - ones(60, 70)}),
     "repeated_batches": smoke_run({"smoke/batch_hash": np.full(STEPS, 5.0)}),

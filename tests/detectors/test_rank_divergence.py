@@ -20,3 +20,13 @@ def test_rounding_is_no_finding():
 def test_a_single_rank_is_skipped():
     run = smoke_run({"smoke/rank_gradient_spread": None, "smoke/rank_weight_spread": None})
     assert "several ranks" in skipped(ID, run)
+
+
+def test_ranks_that_all_train_on_the_same_batches_are_found():
+    assert single(ID, smoke_run({"smoke/rank_same_batch": ones(0)})).title == "Ranks train on the same batches"
+
+
+def test_ranks_with_weights_of_their_own_may_share_batches():
+    tensor_parallel = {"smoke/rank_same_batch": ones(0), "smoke/rank_weight_spread": ones(0, value=1e-5)}
+    assert found(ID, smoke_run(tensor_parallel)) == []
+    assert found(ID, smoke_run({"smoke/rank_same_batch": ones(0, 149)})) == []

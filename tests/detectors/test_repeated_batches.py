@@ -26,17 +26,17 @@ def test_a_short_loop_is_an_error(period):
 
 
 def test_epochs_in_the_same_order_are_an_information():
-    run = smoke_run({"smoke/batch_hash": looped(22)}, loaders=[{"length": 22}])
+    run = smoke_run({"smoke/batch_hash": looped(22)}, loaders=[{"batches": 22}])
     assert single(ID, run).severity is Severity.INFO
 
 
 def test_batches_that_come_again_inside_an_epoch_are_an_error():
-    run = smoke_run({"smoke/batch_hash": looped(22)}, loaders=[{"length": 100}])
+    run = smoke_run({"smoke/batch_hash": looped(22)}, loaders=[{"batches": 100}])
     assert single(ID, run).severity is Severity.ERROR
 
 
 def test_accumulation_shortens_an_epoch_in_steps():
-    run = smoke_run({"smoke/batch_hash": looped(22), "micro_batches": np.full(STEPS, 4.0)}, loaders=[{"length": 88}])
+    run = smoke_run({"smoke/batch_hash": looped(22), "micro_batches": np.full(STEPS, 4.0)}, loaders=[{"batches": 88}])
     assert single(ID, run).severity is Severity.INFO
 
 

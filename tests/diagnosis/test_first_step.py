@@ -9,13 +9,13 @@ from smoke_runs import smoke_run
 from .runs import layers, parameters, said
 
 
-def run(gradient: dict | None = None, loss: float = 0.0, **facts: object):
-    made = smoke_run(**{"parameters": parameters(), **facts})
-    series = dict(made.series)
-    values = series["train/loss"].value.copy()
+def run(gradient: dict | None = None, loss: float = 0.0, series: dict | None = None, **facts: object):
+    made = smoke_run(series, **{"parameters": parameters(), **facts})
+    found = dict(made.series)
+    values = found["train/loss"].value.copy()
     values[0] += loss
-    series["train/loss"] = replace(series["train/loss"], value=values)
-    return replace(made, series=series, layers=layers(gradient=gradient or {}))
+    found["train/loss"] = replace(found["train/loss"], value=values)
+    return replace(made, series=found, layers=layers(gradient=gradient or {}))
 
 
 def change(one) -> list:
@@ -60,3 +60,15 @@ def test_other_first_weights_or_batches_are_not_judged():
     assert change(run({"head.weight": 1.0}, parameters=parameters(seed=500))) == []
     other = smoke_run({"smoke/batch_hash": np.arange(150), "smoke/target_hash": np.arange(150)})
     assert change(replace(other, layers=layers(gradient={"head.weight": 1.0}))) == []
+
+
+def masked(loss: float, random: float = 7.0):
+    """A run with dropout whose generator is here at the end of each step."""
+    return run(loss=loss, model__dropout=[0.1], series={"smoke/rng_hash": np.full(150, random)})
+
+
+def test_dropout_does_not_explain_a_loss_of_another_size_under_the_same_random_numbers():
+    (one,) = said(masked(1.5), masked(0.0))["first_step"]
+    assert one.title == "Another objective or model"
+    assert "first_step" not in said(masked(0.3), masked(0.0))
+    assert "first_step" not in said(masked(1.5), masked(0.0, random=8.0))

@@ -17,7 +17,7 @@ from trainscope.core.settings import Settings
 from trainscope.detectors import DETECTORS
 from trainscope.diagnosis.compare import COMPARERS, compare_runs
 
-from .runs import log, losses, only, said
+from .runs import log, losses, only, said, verdicts
 
 FLAT = np.ones(STEPS)
 EACH = pytest.mark.parametrize("comparer", COMPARERS, ids=lambda c: c.id)
@@ -109,7 +109,7 @@ def test_one_percent_more_learning_rate_and_rounding_at_zero_are_no_finding():
 
 
 def test_a_loader_that_lost_its_shuffling_is_found():
-    run = smoke_run({"smoke/batch_hash": np.arange(STEPS) % 22}, loaders=[{"length": 22}])
+    run = smoke_run({"smoke/batch_hash": np.arange(STEPS) % 22}, loaders=[{"batches": 22}])
     assert "data_change" in said(run, smoke_run())
 
 
@@ -145,6 +145,38 @@ def test_a_few_slow_steps_and_another_processor_are_not_judged():
     assert said(smoke_run({"train/cpu_step_time": spikes}), smoke_run()) == {}
     other = smoke_run({"train/cpu_step_time": 0.06 * FLAT}, env__processor="b")
     assert said(other, smoke_run()) == {}
+
+
+def with_workers(count: int, seconds: float, own: float = 0.02):
+    series = {"train/worker_cpu_time": seconds * FLAT, "train/cpu_step_time": own * FLAT}
+    return smoke_run(series, loaders=[{"workers": count, "batches": 40}])
+
+
+def test_workers_that_cost_more_are_found():
+    one = only(with_workers(2, 0.03), with_workers(2, 0.005), by="cost_change")
+    assert "takes 50 ms of CPU time (its loaders' workers included), the baseline's 25 ms" in one.message
+
+
+def test_another_number_of_workers_moves_work_and_is_no_finding():
+    moved = with_workers(2, 0.03, own=0.01)
+    assert said(moved, smoke_run(loaders=[{"workers": 0, "batches": 40}])) == {}
+    assert verdicts(moved, smoke_run())["train/cpu_step_time"] == "within margin (without its loaders' workers)"
+
+
+def test_attention_that_falls_to_few_keys_is_found():
+    one = only(
+        smoke_run({"attention/entropy": 0.5 * FLAT}), smoke_run({"attention/entropy": FLAT}), by="paired_signals"
+    )
+    assert one.metric == "attention/entropy"
+
+
+def test_an_evaluation_without_class_labels_is_compared_too():
+    def seen(value: float):
+        return smoke_run({"smoke/eval_objective": evaluated(0.5, 0.1, value)})
+
+    assert only(seen(0.015), seen(0.012), by="eval_change").title == "Evaluation worse than the baseline"
+    assert said(seen(0.0122), seen(0.012)) == {}
+    assert said(smoke_run(), seen(0.012)) == {}
 
 
 def test_wall_time_alone_never_counts():

@@ -97,3 +97,11 @@ def test_a_hundred_pairs_of_healthy_runs_raise_no_alarm():
         rng = np.random.default_rng([seed, 1])
         drift = 1e-3 * rng.standard_normal(STEPS).cumsum() / np.sqrt(STEPS)
         assert said(log(losses(seed) + drift), log(losses(seed))) == {}, seed
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1, 0.01])
+def test_the_margin_follows_a_loss_of_another_unit(scale):
+    """A squared error that ends at 0.02 and is a quarter higher is worse, however small the numbers are."""
+    base = scale * (0.02 + 0.5 * np.exp(-np.arange(STEPS) / 20.0))
+    assert "paired_loss" in said(log(base + scale * 0.005), log(base))
+    assert "paired_loss" not in said(log(base + scale * 0.001), log(base))

@@ -70,3 +70,23 @@ def test_first_weights_of_another_scale_are_a_warning_and_another_seed_is_not():
     assert "parameter_change" not in said(replace(smoke_run(**other), layers=layers(scale=1.02)), base())
     (one,) = said(replace(smoke_run(**other), layers=layers(scale=50.0)), base())["parameter_change"]
     assert one.evidence["ratio"] == pytest.approx(50.0)
+
+
+def test_weight_decay_that_reaches_biases_and_norms_is_found():
+    (one,) = said(base(decayed=1000, decayed_vectors=60), base(decayed=940, decayed_vectors=0))["parameter_change"]
+    assert one.title == "Weight decay reaches other parameters"
+    assert "1000 trained numbers, 60 of them in biases and norms; in the baseline on 940, 0" in one.message
+
+
+def test_weight_decay_on_the_same_parameters_or_on_another_model_is_no_finding():
+    assert change(decayed=940, decayed_vectors=0) == []
+    larger = base(decayed=1100, model__trainable_numel=1200, model__numel=1200)
+    found = said(larger, base(decayed=940)).get("parameter_change", [])
+    assert [one.title for one in found] == ["Another number of parameters"]
+
+
+def test_parameters_of_another_type_are_found_unless_the_device_is_another():
+    (one,) = said(base(env__dtype="bfloat16"), base(env__dtype="float32"))["parameter_change"]
+    assert one.message == "Most parameters are bfloat16, in the baseline float32."
+    other = base(env__dtype="bfloat16", env__device="cuda A"), base(env__dtype="float32", env__device="cpu")
+    assert "parameter_change" not in said(*other)

@@ -74,6 +74,11 @@ def table(run: Run, key: str) -> tuple[dict[str, Any], ...]:
     return tuple(item for item in _json(run, key, list) if isinstance(item, dict))
 
 
+def mapping(run: Run, key: str) -> dict[str, Any]:
+    """Return a fact that is one object, empty where it is absent."""
+    return next(iter(_json(run, key, dict)), {})
+
+
 def number(run: Run, key: str) -> float | None:
     """Return a fact that is a number, None where it is absent."""
     value = run.config.get(key)
@@ -144,7 +149,8 @@ def positive_steps(series: Series | None) -> list[int]:
     return [] if series is None else [int(s) for s in series.step[series.value > 0]]
 
 
-def _json(run: Run, key: str, kind: type[list[Any]]) -> list[Any]:
+def _json(run: Run, key: str, kind: type[list[Any]] | type[dict[str, Any]]) -> list[Any]:
+    """Return a list as it is and an object as a list of one; empty where the fact is absent or of another kind."""
     text = run.config.get(key)
     if not isinstance(text, str):
         return []
@@ -152,4 +158,6 @@ def _json(run: Run, key: str, kind: type[list[Any]]) -> list[Any]:
         found = json.loads(text)
     except ValueError:
         return []
-    return found if isinstance(found, kind) else []
+    if not isinstance(found, kind):
+        return []
+    return found if isinstance(found, list) else [found]

@@ -1,10 +1,13 @@
 """non_finite_origin: where the first NaN or infinity came from.
 
 What it finds
-    The first step at which a loss, a gradient or a weight is not finite, the first operation of the forward whose
-    values were not, and the first parameters it reached; also where a logger shows a filtered loss instead.
+    The first step at which a loss, a gradient or a weight is not finite, whether it began in the inputs, in a module
+    (which, and in which operation) or in the arithmetic of the loss after the model's finite output, and the first
+    parameters it reached; also where a logger shows a filtered loss instead.
 Algorithm
-    Exact, from a smoke run: raw losses at backward, gradients as the optimizer gets them, weights before the step.
+    Exact, from a smoke run: raw losses at backward, gradients as the optimizer gets them, weights before the step. At
+    the first loss that is not finite, the autograd graph behind it: the operation nearest the inputs whose saved
+    values are not finite, or that takes the logarithm of 0 or divides by it, and the parameters nearest before it.
     Steps that a GradScaler refuses are its business and not a fault.
 Parameters
     shown: how many parameter names a message spells out.
@@ -25,7 +28,7 @@ import numpy as np
 from trainscope.core import facts
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
-from trainscope.detectors.base import Detector, Skipped, needs_smoke
+from trainscope.detectors.base import Detector, Skipped, needs_smoke, number
 from trainscope.detectors.parameters_not_training import listed
 
 SKIPPED = "amp/step_skipped"
@@ -48,10 +51,9 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     if first is None or _refused(run, int(first)):
         return []
     step = int(first)
-    operation = run.config.get("smoke.nonfinite_operation")
     names = facts.names(run, "smoke.nonfinite_gradients")
     weights = facts.positive_steps(run.get("smoke/weights_nonfinite"))
-    where = f", first in {operation}" if isinstance(operation, str) and operation else ""
+    where = _where(run)
     reached = f"; it reached the gradients of {listed(names, params.shown)}" if names else ""
     poisoned = f"; the weights are not finite from step {weights[0]} on" if weights else ""
     return [
@@ -61,7 +63,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             title="Origin of the first NaN or infinity",
             message=f"A value stopped being finite at step {step}{where}{reached}{poisoned}.",
             metric="train/loss",
-            layer=names[0] if names else None,
+            layer=_text(run, "module") or (names[0] if names else None),
             start_step=step,
             end_step=step,
             peak_step=step,
@@ -72,6 +74,36 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             ),
         )
     ]
+
+
+def _where(run: Run) -> str:
+    """Say where it began, as far as that is known."""
+    operation, module, place = (_text(run, key) for key in ("operation", "module", "place"))
+    first = f", first in {operation}" if operation else ""
+    if place == "input":
+        return ": the model's input is not finite"
+    if place == "loss":
+        after = f" of module {module}" if module else ""
+        return f" in the loss itself, after the finite output{after}{_output(run)}{first}"
+    if place == "model" and module:
+        return f"{first or ', first in the forward'} at or after module {module}{_output(run)}"
+    return first + (f", after module {module}" if module and operation else "")
+
+
+def _output(run: Run) -> str:
+    """Describe the model's output in brackets, or not at all."""
+    found = facts.mapping(run, "smoke.nonfinite_output")
+    shape = found.get("shape")
+    if not isinstance(shape, list):
+        return ""
+    low, high = found.get("low"), found.get("high")
+    values = f", {number(low)} to {number(high)}" if isinstance(low, float) and isinstance(high, float) else ""
+    return f" ({'x'.join(str(n) for n in shape) or 'scalar'}{values})"
+
+
+def _text(run: Run, key: str) -> str | None:
+    value = run.config.get(f"smoke.nonfinite_{key}")
+    return value if isinstance(value, str) and value else None
 
 
 def _refused(run: Run, step: int) -> bool:

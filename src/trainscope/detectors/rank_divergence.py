@@ -1,11 +1,13 @@
-"""rank_divergence: processes that should hold the same gradients or weights do not.
+"""rank_divergence: processes that should hold the same gradients or weights do not, or do the same work twice.
 
 What it finds
     Data-parallel training whose ranks step with different gradients, or whose weights have drifted apart: a
     reduction that is missing, a parameter outside DDP, a last micro-batch that is not synchronised, bad hardware.
+    Ranks with the same weights that all train on the very same batches: nobody shards the data.
 Algorithm
     Exact up to rounding, from a smoke run of several ranks: the largest relative difference of any parameter's
-    norm between ranks. Sharded parameters are not compared.
+    norm between ranks. Sharded parameters are not compared. Batches by hash, at every step, where all weights are
+    the same.
 Parameters
     gradient: largest relative difference of a gradient norm.
     weight: the same of a weight norm.
@@ -28,6 +30,8 @@ from trainscope.core.run import Run
 from trainscope.detectors.base import Detector, Skipped, needs_smoke, number
 
 GRADIENT, WEIGHT = "smoke/rank_gradient_spread", "smoke/rank_weight_spread"
+BATCH = "smoke/rank_same_batch"
+LEAST = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,27 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
                 ),
             )
         )
-    return findings
+    return findings + _same_batches(run)
+
+
+def _same_batches(run: Run) -> list[Finding]:
+    same, weight = run.get(BATCH), run.get(WEIGHT)
+    # Under tensor parallelism ranks share batches on purpose, and hold different weights.
+    if same is None or len(same) < LEAST or not same.value.all() or weight is None or weight.value.any():
+        return []
+    return [
+        Finding(
+            detector="rank_divergence",
+            severity=Severity.WARNING,
+            title="Ranks train on the same batches",
+            message=f"All ranks trained on the very same batches at all {len(same)} steps.",
+            metric=BATCH,
+            start_step=int(same.step[0]),
+            end_step=int(same.step[-1]),
+            evidence={"steps": len(same)},
+            fixes=("Give the loader a DistributedSampler, or each rank a generator with a seed of its own.",),
+        )
+    ]
 
 
 DETECTOR = Detector("rank_divergence", "Ranks differ", (GRADIENT, WEIGHT), Params(), detect)

@@ -95,7 +95,7 @@ def period_of(batches: Series, share: float = 0.9) -> int | None:
 
 def _epoch(run: Run) -> float | None:
     """Return the steps of an epoch by the longest DataLoader, None where none was read."""
-    lengths = [loader.get("length") for loader in facts.table(run, "smoke.loaders")]
+    lengths = [loader.get("batches") for loader in facts.table(run, "smoke.loaders")]
     known = [float(n) for n in lengths if isinstance(n, (int, float)) and n > 0]
     if not known:
         return None

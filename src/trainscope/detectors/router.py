@@ -1,19 +1,24 @@
 """router: a mixture of experts whose router does not learn, or sends everything to few experts.
 
 What it finds
-    A router that never gets a gradient, and a load that stays concentrated after the first half of the run.
+    A router that never gets a gradient, a load that stays concentrated after the first half of the run, and token
+    counters that do not add up to tokens times experts per token: counted twice, in evaluation too, or not all.
 Algorithm
     From a smoke run: the norm of the routers' gradient (exact), and the entropy of the load over its maximum,
-    median over the last quarter.
+    median over the last quarter. Counters: buffers such as ``tokens_per_expert`` beside a router with a declared
+    ``top_k``, against what that router chose in the training forwards, exact; less is legitimate where a capacity
+    is declared.
 Parameters
     entropy: least normalised entropy of the load.
     start: share of the run before which concentration is normal.
 False positives
     Routers that are not trained on purpose (hash routing) and named ``router``.
 Misses
-    Routers that neither have a usual name nor sit beside experts.
+    Routers that neither have a usual name nor sit beside experts; counters under another name, or that hold a
+    moving average.
 Reference
-    pytorch/torchtitan#1246 (one expert per layer gets every token). Measured: healthy and faulty mixtures both
+    pytorch/torchtitan#1246 (one expert per layer gets every token), #1593 and #4148 (tokens counted twice, and in
+    evaluation). Measured: healthy and faulty mixtures both
     concentrate before step 60, so nothing is judged early.
 """
 
@@ -74,7 +79,40 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
                     "Check the balance loss: its coefficient, and that its gradient reaches the router.",
                 )
             )
-    return findings
+    return findings + _counters(run)
+
+
+def _counters(run: Run) -> list[Finding]:
+    counted, chosen, evaluated = (run.get(f"smoke/experts_{n}") for n in ("counted", "chosen", "chosen_in_evaluation"))
+    drops = run.get("smoke/experts_may_drop")
+    if counted is None or chosen is None or evaluated is None or drops is None:
+        return []
+    off = counted.value != chosen.value
+    if drops.value.any():
+        off &= counted.value > chosen.value
+    # Moving averages and shares are no counts.
+    if not off.any() or not (counted.value == np.round(counted.value)).all():
+        return []
+    at = int(np.argmax(off))
+    ratio = float(np.median(counted.value[off] / chosen.value[off]))
+    leaked = (counted.value == chosen.value + evaluated.value)[off].all()
+    why = "those of evaluation among them" if leaked else f"{number(ratio)} times as many as were chosen"
+    many = f"{int(off.sum())} of {len(off)} steps"
+    message = (
+        f"The experts' counters grew by {number(float(counted.value[at]))} at step {int(counted.step[at])}, the "
+        f"routers chose {number(float(chosen.value[at]))} experts for tokens: {why}, at {many}."
+    )
+    return [
+        _finding(
+            "smoke/experts_counted",
+            "Expert counters do not add up",
+            message,
+            int(counted.step[at]),
+            int(counted.step[np.flatnonzero(off)[-1]]),
+            ratio,
+            "Count in training forwards only, once, and not again when a checkpointed layer runs a second time.",
+        )
+    ]
 
 
 def _finding(metric: str, title: str, message: str, start: int, end: int, value: float, fix: str) -> Finding:

@@ -8,7 +8,9 @@ Algorithm
     time. Neighbours that share caches still move it (measured: 0.6 to 1.4 for the median of unchanged code on a
     machine with twice as many jobs as cores), so the fastest steps, the lower quartile and the median must all have
     grown by ``ratio``, by more where the run waited for its processor more than the baseline did; and only runs on
-    the same kind of processor with as many threads are compared.
+    the same kind of processor with as many threads are compared. Data loader workers are other processes: their
+    CPU time a step, a mean because the system counts it in ticks of 10 ms, is added to the process's own where both
+    runs have as many of them, and a line of the comparison says so where they have not.
     Memory: growth after the first tenth of the run, and the peak, each against the baseline's with a floor.
 Parameters
     ratio: least ratio of CPU times.
@@ -19,7 +21,7 @@ Parameters
 False positives
     A change that is meant to cost more: accept it as the new baseline.
 Misses
-    Time spent in other processes (data loader workers) or on a GPU.
+    Time spent on a GPU, and in workers where their number changed or the system has no /proc.
 Reference
     The design's benchmark, 109 changes measured twice: throughput faults 1.8 to 3.0, healthy ones 0.75 to 1.25.
 """
@@ -32,11 +34,12 @@ import numpy as np
 
 from trainscope.core import facts
 from trainscope.core.finding import Finding, Severity
-from trainscope.core.run import FloatArray, Series
+from trainscope.core.run import FloatArray, Run, Series
 from trainscope.detectors.base import Skipped, number
 from trainscope.diagnosis.base import Compared, Comparer, Comparison, Pair, align
 
 TIME, MEMORY, PEAK = "train/cpu_step_time", "memory/cpu_mb", "memory/peak_mb"
+WORKERS = "train/worker_cpu_time"
 CUDA, WALL = "memory/cuda_peak_mb", "train/step_time"
 QUANTILES = (0.05, 0.25, 0.5)
 """Of a step's CPU time: a busy neighbour lifts the median most and the fastest steps least."""
@@ -84,12 +87,14 @@ def _time(pair: Pair, params: Params) -> tuple[Finding | None, Comparison | None
     if other:
         return None, Comparison(TIME, f"not judged: another {', '.join(other)}")
     now, then = _late(mine), _late(theirs)
+    beside, note = _workers(pair)
+    now, then = now + beside[0], then + beside[1]
     median = float(np.median(now) / max(float(np.median(then)), 1e-9))
     least = min(float(np.quantile(now, q) / max(float(np.quantile(then, q)), 1e-9)) for q in QUANTILES)
     limit = params.ratio * (params.crowded if _crowding(pair) > CROWDED else 1.0)
     more = 1e3 * float(np.median(then)) * (median - 1.0)
     slow = least >= limit and more >= params.milliseconds
-    line = Comparison(TIME, "worse" if slow else "within margin", None, median, (1 / limit, limit))
+    line = Comparison(TIME, ("worse" if slow else "within margin") + note, None, median, (1 / limit, limit))
     if not slow:
         return None, line
     finding = Finding(
@@ -97,8 +102,8 @@ def _time(pair: Pair, params: Params) -> tuple[Finding | None, Comparison | None
         severity=Severity.WARNING,
         title="Steps cost more processor time",
         message=(
-            f"A step takes {number(1e3 * float(np.median(_late(mine))))} ms of CPU time, the baseline's "
-            f"{number(1e3 * float(np.median(_late(theirs))))} ms: {number(median)} times as much."
+            f"A step takes {number(1e3 * float(np.median(now)))} ms of CPU time{note}, the baseline's "
+            f"{number(1e3 * float(np.median(then)))} ms: {number(median)} times as much."
         ),
         metric=TIME,
         start_step=int(mine.step[0]),
@@ -107,6 +112,22 @@ def _time(pair: Pair, params: Params) -> tuple[Finding | None, Comparison | None
         fixes=("Profile a step; look for extra forwards, Python loops over samples, work in __getitem__.",),
     )
     return finding, line
+
+
+def _workers(pair: Pair) -> tuple[tuple[float, float], str]:
+    """Return the CPU seconds a step of the workers of both runs, 0 where they are left out, and how to say so."""
+    counts = [_worker_count(run) for run in (pair.run, pair.base)]
+    series = [run.get(WORKERS) for run in (pair.run, pair.base)]
+    if not any(counts):
+        return (0.0, 0.0), ""
+    mine, theirs = series
+    if counts[0] != counts[1] or mine is None or theirs is None:
+        return (0.0, 0.0), " (without its loaders' workers)"
+    return (float(np.mean(_late(mine))), float(np.mean(_late(theirs)))), " (its loaders' workers included)"
+
+
+def _worker_count(run: Run) -> int:
+    return sum(int(loader.get("workers") or 0) for loader in facts.table(run, "smoke.loaders"))
 
 
 def _crowding(pair: Pair) -> float:

@@ -1,7 +1,8 @@
 """data_change: the batches come in another order than the baseline's, or no longer change.
 
 What it finds
-    A loader that lost its shuffling: epochs that were all different in the baseline and are all alike now; samples
+    A loader that lost its shuffling: indices asked for in order that were not in the baseline, or epochs that were
+    all different there and are all alike now; augmentation that is lost, or new; samples
     a step that changed; inputs of another mean or spread, in training or in evaluation.
 Algorithm
     Exact hashes of two smoke runs, and the mean and standard deviation of the floating-point inputs.
@@ -28,6 +29,8 @@ from trainscope.detectors.base import Skipped, number
 from trainscope.detectors.repeated_batches import BATCH, period_of
 from trainscope.diagnosis.base import Compared, Comparer, Comparison, Pair
 
+LEAST_AGAIN = 8
+"""Samples seen again below which nothing is said of augmentation."""
 INPUTS = (("smoke/input_mean", "smoke/input_std"), ("smoke/eval_input_mean", "smoke/eval_input_std"))
 
 
@@ -46,8 +49,56 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
     differs = facts.first_difference(pair.run, pair.base, facts.BATCH)
     verdict = "same" if differs is None else f"other batches from step {differs} on"
     lines = [Comparison("batches", verdict, differs)]
-    findings = [f for f in (_unshuffled(pair), *_inputs(pair, params)) if f is not None]
+    findings = [
+        f for f in (_in_order(pair) or _unshuffled(pair), _augmented(pair), *_inputs(pair, params)) if f is not None
+    ]
     return Compared(tuple(findings), tuple(lines))
+
+
+def _in_order(pair: Pair) -> Finding | None:
+    """Return a finding where every training loader asks for its samples in order, and none did in the baseline."""
+    mine, theirs = (
+        [one.get("sequential") for one in facts.table(run, "smoke.loaders") if one.get("training")]
+        for run in (pair.run, pair.base)
+    )
+    if not mine or not theirs or not all(mine) or any(order is not False for order in theirs):
+        return None
+    return Finding(
+        detector="data_change",
+        severity=Severity.WARNING,
+        title="Training data no longer shuffled",
+        message="The training loader asks for its samples in order; in the baseline it shuffled them.",
+        metric=BATCH,
+        start_step=pair.run.first_step,
+        end_step=pair.run.last_step,
+        evidence={"sequential": True},
+        fixes=("Check shuffle=True or the sampler; if the order is meant, save a new baseline.",),
+    )
+
+
+def _augmented(pair: Pair) -> Finding | None:
+    """Return a finding where samples that come again have changed in one of the runs only."""
+    again, changed = (
+        [facts.number(run, f"smoke.samples_{key}") or 0.0 for run in (pair.run, pair.base)]
+        for key in ("again", "changed")
+    )
+    if min(again) < LEAST_AGAIN or (changed[0] > 0) == (changed[1] > 0):
+        return None
+    lost = changed[0] == 0
+    return Finding(
+        detector="data_change",
+        severity=Severity.WARNING,
+        title="Augmentation lost" if lost else "Samples are augmented",
+        message=(
+            f"Of {int(again[0])} samples that came again {int(changed[0])} had changed; in the baseline "
+            f"{int(changed[1])} of {int(again[1])}."
+        ),
+        metric="smoke/input_hash",
+        start_step=pair.run.first_step,
+        end_step=pair.run.last_step,
+        evidence={"again": again[0], "changed": changed[0], "baseline_changed": changed[1]},
+        fixes=("Check which transforms the training data set gets; if the change is meant, save a new baseline.",),
+    )
 
 
 def _unshuffled(pair: Pair) -> Finding | None:

@@ -13,7 +13,7 @@ Algorithm
     Beside the mean a range check, because a blow-up widens its own error: the largest median of five
     neighbouring losses in the last two thirds against the baseline's.
 Parameters
-    relative, absolute: the margin, whichever is larger.
+    relative, absolute: the margin, whichever is larger; the latter in proportion where the first loss is below 2.
     band: half the width of the seed band with a single baseline.
     blow_up: how much of what the baseline learned a run may lose again for a moment.
     learned: least relative fall of the baseline's loss for a comparison with power.
@@ -44,6 +44,9 @@ from trainscope.diagnosis.seed_band import ends_of, half_width
 LOSS = "train/loss"
 LEAST = 12
 """Common steps below which nothing is judged: a last third of four."""
+
+USUAL = 2.0
+"""First loss, in nat, that an absolute margin is for; a squared error may start at 0.1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
     tail = finite.tail()
     level = float(np.mean(tail.base))
     fall = float(np.median(finite.base[:3])) - level
-    margin = max(params.relative * abs(level), params.absolute)
+    margin = max(params.relative * abs(level), params.absolute * min(1.0, abs(level + fall) / USUAL))
     if pair.pairing.exact:
         difference, limit = mean_of(tail.run - tail.base), margin
     else:

@@ -39,6 +39,7 @@ SIGNALS = (
     "optimizer/update_norm",
     "model/weight_norm",
     "attention/logit_max",
+    "attention/entropy",
     "smoke/router_gradient",
     "smoke/buffer_update",
     "amp/grad_scale",

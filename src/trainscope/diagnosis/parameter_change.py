@@ -3,7 +3,8 @@
 What it finds
     Tensors that moved in the baseline and stand still now (frozen, in no optimizer, without gradient, without
     tokens), another number of trainable parameters (a head that is no longer tied, experts that are one object),
-    and first weights of another scale.
+    first weights of another scale, and weight decay that reaches other parameters (norms and biases, or none),
+    and parameters of another type (bfloat16 for float32).
 Algorithm
     Exact, from two smoke runs. Tensors are matched by name, else by their first bytes, else by shape and order, so
     that a renamed or moved module is no finding. The scale of the first weights is compared where the norm of a
@@ -55,6 +56,8 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
         _stopped(pair, matched),
         _count(pair),
         _scale(pair, matched, params),
+        _decay(pair),
+        _dtype(pair),
     ]
     moving = len(theirs) - len(facts.at_rest(pair.base) & {p.name for p in theirs})
     line = Comparison(
@@ -145,6 +148,45 @@ def _scale(pair: Pair, matched: dict[str, str], params: Params) -> Finding | Non
         layer=worst[0],
         evidence={"ratio": worst[1], "tensors": len(off), "limit": params.scale},
         fixes=("Check that the initialisation still runs, and on the modules it is for.",),
+    )
+
+
+def _decay(pair: Pair) -> Finding | None:
+    """Compare how many numbers decay; only of models of one size, whatever the decay is."""
+    size, decayed, vectors = "smoke.model.trainable_numel", "smoke.decayed", "smoke.decayed_vectors"
+    mine, theirs = facts.number(pair.run, decayed), facts.number(pair.base, decayed)
+    same_size = facts.number(pair.run, size) == facts.number(pair.base, size)
+    if mine is None or theirs is None or mine == theirs or not same_size:
+        return None
+    flat = [facts.number(run, vectors) or 0.0 for run in (pair.run, pair.base)]
+    return Finding(
+        detector="parameter_change",
+        severity=Severity.WARNING,
+        title="Weight decay reaches other parameters",
+        message=(
+            f"Weight decay acts on {number(mine)} trained numbers, {number(flat[0])} of them in biases and norms; in "
+            f"the baseline on {number(theirs)}, {number(flat[1])} of them in biases and norms."
+        ),
+        metric="parameters/decayed",
+        evidence={"decayed": mine, "baseline": theirs},
+        fixes=("Check the optimizer's parameter groups; if the change is meant, save a new baseline.",),
+    )
+
+
+def _dtype(pair: Pair) -> Finding | None:
+    """Compare the numbers' type, of runs on the same kind of device."""
+    mine, theirs = facts.provenance(pair.run, "dtype"), facts.provenance(pair.base, "dtype")
+    same_device = facts.provenance(pair.run, "device") == facts.provenance(pair.base, "device")
+    if mine is None or theirs is None or mine == theirs or not same_device:
+        return None
+    return Finding(
+        detector="parameter_change",
+        severity=Severity.WARNING,
+        title="Parameters of another type",
+        message=f"Most parameters are {mine}, in the baseline {theirs}.",
+        metric="parameters/dtype",
+        evidence={"dtype": str(mine), "baseline": str(theirs)},
+        fixes=("Check where the model is cast; optimizers need float32 weights, or masters of them.",),
     )
 
 

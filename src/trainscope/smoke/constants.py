@@ -11,6 +11,7 @@ import numpy as np
 
 from trainscope.smoke.batches import Batches
 from trainscope.smoke.command import Wish
+from trainscope.smoke.coverage import coverage, loaders
 from trainscope.smoke.records import Record, gathered
 
 Facts = dict[str, Any]
@@ -32,11 +33,14 @@ def facts_of(record: Record, wish: Wish, *, ranks: int) -> Facts:
         "sharded": begin["sharded"],
         "compiled": record.end.get("compiled", False),
         "data_loader": any(part["batches"] for row in record.steps for part in row["parts"]),
-        "loaders": [json.loads(text) for text in record.end.get("loaders", ())],
         "training_loader": Batches(record).loader,
         "skip_batches": None if wish.skip is None else list(wish.skip),
         "dropped_batches": [row["position"] for row in record.dropped],
         "dropped_hashes": [row["hash"] for row in record.dropped],
+        "loaders": loaders(record),
+        **dict(zip(("samples_again", "samples_changed"), record.end.get("samples", (None, None)), strict=True)),
+        **_decay(record),
+        "batches": coverage(record),
         **_parameters(record),
         **_modes(record),
         **_nonfinite(record),
@@ -50,6 +54,12 @@ def facts_of(record: Record, wish: Wish, *, ranks: int) -> Facts:
     for place, number in enumerate(sorted(record.schedulers)):
         row = record.schedulers[number]
         smoke[f"scheduler{place}"] = {"class": row["class"], **row["options"]}
+    smoke["declared"] = list(record.declared.get("facts", ()))
+    smoke["schedulers_unused"] = [
+        {"class": row["class"], **{key: row["options"].get(key) for key in ("warmup", "horizon")}}
+        for row in record.declared.get("schedulers", ())
+        if row["number"] not in record.schedulers
+    ]
     return {"smoke": smoke, "env": begin["environment"]}
 
 
@@ -99,7 +109,10 @@ def _held(record: Record, step: int, place: Mapping[str, int]) -> np.ndarray[Any
 
 def _modes(record: Record) -> Facts:
     names = {name for row in record.steps for part in row["parts"] for name in part["eval_modules"]}
-    return {"eval_mode_modules": sorted(names)}
+    rows = [row.get("evaluated") or {} for row in (*record.steps[1:], record.end)]
+    keys = {"": "forwards", "_with_gradient": "with_gradient", "_in_train_mode": "in_train_mode"}
+    counts = {f"evaluations{name}": sum(row.get(key, 0) for row in rows) for name, key in keys.items()}
+    return {"eval_mode_modules": sorted(names), **counts}
 
 
 def _nonfinite(record: Record) -> Facts:
@@ -108,7 +121,7 @@ def _nonfinite(record: Record) -> Facts:
     found: Facts = {
         "nonfinite_step": None,
         "nonfinite_gradients": [],
-        "nonfinite_operation": record.nonfinite_operation,
+        **{f"nonfinite_{key}": record.nonfinite.get(key) for key in ("operation", "module", "place", "output")},
     }
     for step, row in enumerate(record.steps):
         held = _held(record, step, place)
@@ -121,6 +134,23 @@ def _nonfinite(record: Record) -> Facts:
             found["nonfinite_step"] = step
             found["nonfinite_gradients"] = [name for name, is_bad in zip(names, bad, strict=True) if is_bad]
             break
+    return found
+
+
+def _decay(record: Record) -> Facts:
+    """Return how many numbers have a weight decay, of all and of those in vectors; None above 4096 tensors."""
+    if not record.begin["parameters"]:
+        return {"decayed": None, "decayed_vectors": None}
+    shapes = {row[0]: row[1] for row in record.begin["parameters"] or () if row[3] != "frozen"}
+    found = {"decayed": 0, "decayed_vectors": 0}
+    for row in record.optimizers.values():
+        names = iter(row["names"])
+        for group, size in zip(row["groups"], row["sizes"], strict=True):
+            for _, name in zip(range(size), names, strict=False):
+                shape = shapes.get(name)
+                if shape is not None and group.get("weight_decay"):
+                    found["decayed"] += math.prod(shape)
+                    found["decayed_vectors"] += math.prod(shape) * (len(shape) < 2)
     return found
 
 

@@ -85,6 +85,7 @@ def _write(record: Record, records: Sequence[Record], wish: Wish, part: Path) ->
             if record is records[0] and len(records) > 1 and not record.begin["sharded"]:
                 for name, key in (("gradient", "applied"), ("weight", "weights")):
                     scalars[f"smoke/rank_{name}_spread"] = spread(records, step, key)
+                scalars["smoke/rank_same_batch"] = same_batches(records, step)
             writer.append(step, scalars, rows.block(step), rows.shares(step))
     finally:
         writer.close()
@@ -101,3 +102,13 @@ def spread(records: Sequence[Record], step: int, key: str) -> float | None:
     high, low = values.max(axis=0), values.min(axis=0)
     relative = np.divide(high - low, np.abs(high), out=np.zeros_like(high), where=high > 0)
     return float(np.nanmax(relative)) if np.isfinite(relative).any() else None
+
+
+def same_batches(records: Sequence[Record], step: int) -> bool | None:
+    """Tell whether all ranks trained on the same batches at a step; None where one of them shows none."""
+    if any(step >= len(record.steps) for record in records):
+        return None
+    seen = [
+        [h for part in record.steps[step]["parts"] for h in part["batches"] or part["inputs"]] for record in records
+    ]
+    return all(one == seen[0] for one in seen) if all(seen) else None

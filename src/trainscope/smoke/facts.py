@@ -63,6 +63,11 @@ CONFIG: Mapping[str, Field] = {
         "JSON list",
         "names of dropout and batch-norm modules that ever ran in eval mode in the last forward before a backward",
     ),
+    "smoke.evaluations": Field("1", "forwards of the outermost module that did not train, after the first step"),
+    "smoke.evaluations_with_gradient": Field("1", "those of them with gradients on: they build a graph for nothing"),
+    "smoke.evaluations_in_train_mode": Field(
+        "1", "those of them in which a dropout was on or a batch norm took the statistics of its batch"
+    ),
     "smoke.nonfinite_gradients": Field(
         "JSON list",
         "names whose gradient was not finite at the first step where any was, in model order",
@@ -70,8 +75,15 @@ CONFIG: Mapping[str, Field] = {
     "smoke.nonfinite_step": Field("1", "first step with a non-finite loss, gradient or weight; null if none"),
     "smoke.nonfinite_operation": Field(
         "text",
-        "autograd name of the first operation of the forward whose saved values were not finite, and the "
-        "class of module it was in where known; null if none",
+        "autograd name of the first operation behind the first loss that is not finite whose values were not finite "
+        "or could not be (log of 0, division by 0); null if none",
+    ),
+    "smoke.nonfinite_module": Field("text", "the module whose parameters are the nearest before it; null if unknown"),
+    "smoke.nonfinite_place": Field(
+        "word", "input, model or loss (the arithmetic after the model's finite output); null if none or unknown"
+    ),
+    "smoke.nonfinite_output": Field(
+        "JSON object", "of the model's output at that step: shape, finite, low and high; null if none or gone"
     ),
     # Optimizers and schedules; <i> counts from 0 in the order of construction, only those that stepped.
     "smoke.optimizers": Field("1", "optimizers that stepped"),
@@ -90,11 +102,27 @@ CONFIG: Mapping[str, Field] = {
         "its scalar attributes (T_max, step_size, gamma, total_steps, ...), milestones as a JSON list; not "
         "its own position",
     ),
+    "smoke.scheduler<i>.warmup": Field(
+        "1",
+        "length of the warm-up in the scheduler's own steps, where it declares one: its class, or the variables of "
+        "its function",
+    ),
+    "smoke.scheduler<i>.horizon": Field("1", "length of the whole schedule, the same way"),
+    "smoke.schedulers_unused": Field(
+        "JSON list", "class, warmup and horizon of schedulers that were made before the first step and never stepped"
+    ),
+    "smoke.declared": Field(
+        "JSON list",
+        "what the script was told: what (total_steps, warmup_steps or epochs), value, name, and source (arguments, "
+        "or the trainer that has the setting)",
+    ),
     # Data and labels.
     "smoke.data_loader": Field("true or false", "whether batches came from a DataLoader"),
     "smoke.loaders": Field(
         "JSON list",
-        "for each DataLoader that was read: batch_size, shuffle (class of the sampler), workers, length, drop_last",
+        "for each DataLoader that was read: batch_size, sampler (its class), workers, batches (its length), "
+        "drop_last, training (whether it gave batches where gradients are on), sequential (whether it asked for 0, 1, "
+        "2, ... in order)",
     ),
     "smoke.training_loader": Field(
         "1",
@@ -104,6 +132,20 @@ CONFIG: Mapping[str, Field] = {
     "smoke.skip_batches": Field("JSON list", "positions that --replay asked to leave out; null where it is no replay"),
     "smoke.dropped_batches": Field("JSON list", "positions that were drawn and dropped, in order"),
     "smoke.dropped_hashes": Field("JSON list", "hashes of those batches"),
+    "smoke.samples_again": Field(
+        "1", "times that one of the first 64 samples of a training loader came again, by its index in the data set"
+    ),
+    "smoke.samples_changed": Field("1", "times that its tensors then were others than before: it is augmented"),
+    "smoke.batches": Field(
+        "JSON list",
+        "for each DataLoader of which batches were seen to arrive at the model or its loss as they were given: given, "
+        "trained, dropped (given between the first and the last that arrived, and never trained on), "
+        "skipped_at_start, and the first steps of dropped ones",
+    ),
+    "smoke.decayed": Field(
+        "1", "numbers in parameters that have a weight decay above 0, of all optimizers that stepped"
+    ),
+    "smoke.decayed_vectors": Field("1", "those of them in tensors of one dimension: biases and norms"),
     "smoke.vocabulary": Field("1", "classes of the largest cross_entropy or nll_loss call; null if none"),
     "smoke.loss_reduction": Field("word", "mean, sum or none of that call"),
     "smoke.label_smoothing": Field("1", "of that call"),

@@ -53,6 +53,11 @@ SERIES: Mapping[str, Field] = {
         "CPU time of the process from step to step, all threads, loader included, without the recorder's "
         "own; data loader workers are other processes and not in it",
     ),
+    "train/worker_cpu_time": Field(
+        "s",
+        "CPU time of all child processes since the step before: the data loaders' workers; in clock ticks (mostly "
+        "10 ms), and only on systems with /proc",
+    ),
     "memory/peak_mb": Field("MiB", "highest resident memory so far"),
     "memory/cuda_peak_mb": Field("MiB", "highest memory held for tensors on all CUDA devices so far"),
     "memory/live_graphs": Field(
@@ -173,6 +178,18 @@ SERIES: Mapping[str, Field] = {
         "mean cross entropy per label of the calls without gradient or in eval mode after this step and "
         "before the next",
     ),
+    "smoke/eval_outputs": Field("1", "numbers that smoke/eval_output_mean is of"),
+    "smoke/eval_targets": Field("1", "numbers in the targets that smoke/eval_objective is of"),
+    "smoke/eval_output_mean": Field(
+        "1",
+        "mean of the outermost module's first floating-point output in forwards without gradient since the step before",
+    ),
+    "smoke/eval_output_std": Field("1", "standard deviation of the same"),
+    "smoke/eval_objective": Field(
+        "as the losses",
+        "mean value of the other losses of torch (mse_loss, huber_loss, binary_cross_entropy, ...) that were called "
+        "without gradient after this step and before the next, weighted by the numbers in their targets",
+    ),
     # Experts.
     "smoke/router_gradient": Field(
         "1",
@@ -184,7 +201,19 @@ SERIES: Mapping[str, Field] = {
         "entropy of the tokens' spread over experts divided by its maximum, mean over routers; 1 is even. "
         "The shares themselves are Run.shares",
     ),
+    "smoke/experts_counted": Field(
+        "1",
+        "what the experts' own token counters (buffers such as tokens_per_expert beside a router with a declared "
+        "top_k) grew by until the optimizer's step, or hold where they are cleared each step; summed over routers",
+    ),
+    "smoke/experts_chosen": Field("1", "(token, expert) pairs that these routers chose in the training forwards"),
+    "smoke/experts_chosen_in_evaluation": Field("1", "the same in other forwards since the step before"),
+    "smoke/experts_may_drop": Field("0 or 1", "a capacity is declared beside such a counter: pairs may be dropped"),
+    # Attention, every tenth step; where it can be seen.
+    "attention/logit_max": Field("1", "largest attention logit of the first training forward of the step"),
+    "attention/entropy": Field("nat", "mean entropy of its attention weights over queries, heads and modules"),
     # Ranks; only in the run of rank 0.
+    "smoke/rank_same_batch": Field("0 or 1", "every rank trained on the very same batches; absent where not known"),
     "smoke/rank_gradient_spread": Field(
         "1",
         "largest relative difference between ranks of any parameter's gradient norm, as the optimizers got "

@@ -27,10 +27,13 @@ class Record:
     optimizers: dict[int, Row] = field(default_factory=dict)
     """Number to its first description."""
     schedulers: dict[int, Row] = field(default_factory=dict)
+    """Those that stepped."""
+    declared: Row = field(default_factory=dict)
     labels: Row = field(default_factory=dict)
-    nonfinite_operation: str | None = None
     dropped: list[Row] = field(default_factory=list)
     """Position and hash of each batch that a replay left out."""
+    nonfinite: Row = field(default_factory=dict)
+    """Where the first loss that is not finite came from."""
     faults: list[str] = field(default_factory=list)
     end: Row = field(default_factory=dict)
 
@@ -93,12 +96,12 @@ def _parse(path: Path) -> Record:
                 if row["classes"] > record.labels.get("classes", 0):
                     record.labels = row
             elif kind == "nonfinite":
-                record.nonfinite_operation = row["operation"]
+                record.nonfinite = row
             elif kind == "dropped":
                 record.dropped.append(row)
             elif kind == "fault":
                 record.faults.append(row["fault"])
-            elif kind in ("begin", "end"):
+            elif kind in ("begin", "declared", "end"):
                 setattr(record, kind, row)
     return record
 

@@ -79,6 +79,7 @@ class Rows:
         routers = np.isin(np.flatnonzero(held), self._routers)
         rates = [rate for part in parts for rate in part["rates"]]
         seconds, cpu = row["time"] or (None, None)
+        attention = row["attention"] or {}
         after = self._record.steps[step + 1] if step + 1 < len(self._record.steps) else self._record.end
         return {
             "loss": _sum(part["loss"] for part in parts),
@@ -97,6 +98,7 @@ class Rows:
             "micro_batches": sum(part["micro_batches"] for part in parts),
             "wall_time": row["wall"],
             "train/cpu_step_time": cpu,
+            "train/worker_cpu_time": self._workers(step),
             "memory/peak_mb": row["peak"],
             "memory/cuda_peak_mb": row["cuda"][1],
             "memory/live_graphs": row["graphs"],
@@ -114,7 +116,16 @@ class Rows:
             **self._batches.scalars(step),
             **_evaluation(after.get("evaluated")),
             "smoke/router_load_entropy": _load_entropy(self.shares(step)),
+            "attention/logit_max": attention.get("logit_max"),
+            "attention/entropy": attention.get("entropy"),
+            **_counters(parts),
         }
+
+    def _workers(self, step: int) -> float | None:
+        """Return the CPU seconds of the loaders' workers since the step before."""
+        now = self._record.steps[step]["workers"]
+        before = self._record.steps[step - 1]["workers"] if step else None
+        return None if now is None or before is None else max(0.0, now - before)
 
     def _data(self, parts: Sequence[Row]) -> dict[str, Value]:
         def hashed(key: str) -> int | None:
@@ -174,11 +185,27 @@ def _calls(parts: Sequence[Row]) -> dict[str, Value]:
 
 
 def _evaluation(found: Mapping[str, Any] | None) -> dict[str, Value]:
-    moments = (found or {}).get("moments") or (None, None)
+    moments, output = ((found or {}).get(key) or (None, None) for key in ("moments", "output"))
+    numbers = (found or {}).get("numbers") or (None, None)
     return {
         "smoke/eval_cross_entropy": (found or {}).get("cross_entropy"),
+        "smoke/eval_objective": (found or {}).get("loss"),
+        "smoke/eval_targets": numbers[1],
+        "smoke/eval_outputs": numbers[0],
+        "smoke/eval_output_mean": output[0],
+        "smoke/eval_output_std": output[1],
         "smoke/eval_input_mean": moments[0],
         "smoke/eval_input_std": moments[1],
+    }
+
+
+def _counters(parts: Sequence[Row]) -> dict[str, Value]:
+    rows = [row for part in parts for row in part["counters"] or ()]
+    if not rows:
+        return {}
+    names = ("counted", "chosen", "chosen_in_evaluation")
+    return {f"smoke/experts_{name}": sum(row[place] for row in rows) for place, name in enumerate(names)} | {
+        "smoke/experts_may_drop": any(row[3] for row in rows)
     }
 
 

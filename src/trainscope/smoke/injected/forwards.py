@@ -34,6 +34,10 @@ class Forward:
     eval_modules: dict[int, str] = field(default_factory=dict)
     train_modules: set[int] = field(default_factory=set)
     labels: list[Labels] = field(default_factory=list)
+    output: tuple[int, float, float] | None = None
+    """Of a forward without gradient: numbers in its first floating-point output, mean, variance."""
+    losses: list[tuple[int, float]] = field(default_factory=list)
+    """Numbers in the target, and mean value, of losses without class labels; in forwards without gradient only."""
     shares: dict[str, Tensor] = field(default_factory=dict)
 
     def largest(self) -> Labels | None:
@@ -55,11 +59,9 @@ class Forwards:
         for tensor in inputs:
             forward.samples = forward.samples or (tensor.shape[0] if tensor.dim() else 1)
             forward.inputs.append(hashing.of_tensor(tensor))
-            if tensor.is_floating_point() and tensor.numel() and tensor.device.type == "cpu":
-                values = tensor.detach()
-                values = values if values.dtype == torch.float64 else values.float()
-                variance, mean = torch.var_mean(values, correction=0)
-                forward.moments.append((tensor.numel(), float(mean), float(variance)))
+            found = moments_of(tensor)
+            if found is not None:
+                forward.moments.append(found)
         self._inside = forward
         (self._pending if forward.gradient else self._evaluations).append(forward)
         return forward
@@ -89,10 +91,28 @@ class Forwards:
         self._evaluations += [forward for forward in pending if forward not in chosen]
         return chosen
 
+    def evaluated_shares(self) -> dict[str, Tensor]:
+        """Return the tokens of each expert in the evaluations since the last call of `evaluated`."""
+        found: dict[str, Tensor] = {}
+        for forward in self._evaluations:
+            for name, counts in forward.shares.items():
+                found[name] = found[name] + counts if name in found else counts
+        return found
+
     def evaluated(self) -> list[Forward]:
         """Return the evaluations since the last call."""
         found, self._evaluations = self._evaluations, []
         return found
+
+
+def moments_of(tensor: Tensor) -> tuple[int, float, float] | None:
+    """Return numbers, mean and variance of a floating-point tensor on the CPU, None of any other."""
+    if not tensor.is_floating_point() or not tensor.numel() or tensor.device.type != "cpu":
+        return None
+    values = tensor.detach()
+    values = values if values.dtype == torch.float64 else values.float()
+    variance, mean = torch.var_mean(values, correction=0)
+    return tensor.numel(), float(mean), float(variance)
 
 
 def tensors_in(*values: object) -> Iterator[Tensor]:

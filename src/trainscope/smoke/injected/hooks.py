@@ -12,9 +12,9 @@ from torch.optim import Optimizer, lr_scheduler
 from torch.optim import optimizer as optimizers
 
 from .guard import opaque
+from .norms import gradient_norms, total
 from .patches import replace
 from .recorder import Recorder
-from .schedules import describe
 from .sight import see_models
 
 Function = Callable[..., Any]
@@ -91,7 +91,14 @@ def _steps(recorder: Recorder) -> None:
 
 
 def _zero_grad(recorder: Recorder) -> None:
-    before = recorder.guard.hook("zero_grad", recorder.before_zero_grad)
+    def note(parameters: Callable[[], Sequence[Tensor]]) -> None:
+        """Count a call, and whether it loses gradients that no step has used."""
+        window = recorder.window
+        window.zero_grads += 1
+        if window.backward_calls and not any(t.in_closure for t in recorder.tracked.values()):
+            window.thrown += total(gradient_norms(parameters())) > 0
+
+    before = recorder.guard.hook("zero_grad", note)
 
     def of(holder: Any) -> Sequence[Tensor]:
         if isinstance(holder, Optimizer):
@@ -115,11 +122,10 @@ def _schedulers(recorder: Recorder) -> None:
 
     def note(scheduler: Any) -> None:
         recorder.window.scheduler_steps += 1
-        if scheduler not in recorder.schedulers:
-            recorder.schedulers[scheduler] = len(recorder.schedulers)
-            recorder.sink.write("scheduler", number=recorder.schedulers[scheduler], **describe(scheduler))
+        recorder.schedulers.stepped(scheduler, recorder.sink)
 
     seen = recorder.guard.hook("scheduler", note)
+    made = recorder.guard.hook("scheduler construction", recorder.schedulers.made)
 
     def step(original: Function) -> Function:
         def step(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -140,6 +146,8 @@ def _schedulers(recorder: Recorder) -> None:
                 original(self, *args, **kwargs)
             finally:
                 depth[0] -= 1
+            if depth[0] == 0 and recorder.active[0]:
+                made(self)
 
         return __init__
 

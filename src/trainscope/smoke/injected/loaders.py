@@ -16,14 +16,14 @@ from .patches import replace
 from .recorder import Recorder
 
 Function = Callable[..., Any]
-_ASKED = "_trainscope_asked"
+_ASKED, _LOADER = "_trainscope_asked", "_trainscope_loader"
 
 
 def install(recorder: Recorder) -> None:
     """Listen to every data loader of the training process; its workers are left alone."""
     base = dataloader._BaseDataLoaderIter
     opened = recorder.guard.hook("loader", functools.partial(_opened, recorder))
-    asked = recorder.guard.hook("sampler", _asked)
+    asked = recorder.guard.hook("sampler", functools.partial(_asked, recorder))
     given = recorder.guard.hook("batch", functools.partial(_given, recorder))
     ended = recorder.guard.hook("batch", functools.partial(_ended, recorder))
 
@@ -62,22 +62,24 @@ def install(recorder: Recorder) -> None:
 
 def _opened(recorder: Recorder, iterator: Any, loader: Any) -> None:
     description = describe(loader)
-    recorder.setting.loaders[json.dumps(description)] = None
+    setattr(iterator, _LOADER, recorder.loaders.opened(loader, json.dumps(description)))
     batches.remember(iterator, loader, description)
+    recorder.workers.opened(iterator, loader.num_workers)
     if not isinstance(loader.dataset, IterableDataset):
         setattr(iterator, _ASKED, collections.deque())
 
 
-def _asked(iterator: Any, index: Any) -> None:
+def _asked(recorder: Recorder, iterator: Any, index: Any) -> None:
     waiting = getattr(iterator, _ASKED, None)
     if waiting is not None:
-        waiting.append(hashing.of_batch(index))
+        waiting.append((hashing.of_batch(index), index))
+        recorder.loaders.asked(getattr(iterator, _LOADER, 0), index)
 
 
 def _given(recorder: Recorder, iterator: Any, batch: Any) -> bool:
     """Note a batch; tell whether the script is not to have it."""
     waiting = getattr(iterator, _ASKED, None)
-    order = waiting.popleft() if waiting else None
+    order, index = waiting.popleft() if waiting else (None, None)
     # Fetched without gradient: an evaluation, which is not part of the training's order.
     if not recorder.wakes() or not torch.is_grad_enabled():
         return False
@@ -87,6 +89,9 @@ def _given(recorder: Recorder, iterator: Any, batch: Any) -> bool:
         return True
     # Frames: this function, the guard, the wrapper, and whoever asked for the batch.
     recorder.window.add(batches.arrived(iterator, taken, depth=4))
+    number = getattr(iterator, _LOADER, 0)
+    recorder.window.given.append(recorder.loaders.given(number, batch))
+    recorder.loaders.samples.see(number, index, batch)
     return False
 
 

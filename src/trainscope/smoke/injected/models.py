@@ -52,6 +52,10 @@ class Models:
         entry = self._modules.get(id(module))
         return entry[1] if entry is not None and entry[0]() is module else None
 
+    def module_names(self) -> dict[int, str]:
+        """Return the name of every module that is alive, by its ``id``."""
+        return {key: name for key, (ref, name) in self._modules.items() if ref() is not None}
+
     def named(self) -> list[tuple[str, Tensor]]:
         """Return every parameter once, in model order."""
         found: dict[int, tuple[str, Tensor]] = {}

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from .norms import Updates, gradient_norms, host, norms, total
+from .sink import pack
 
 FIRST_MOMENTS, SECOND_MOMENTS = ("exp_avg", "momentum_buffer"), ("exp_avg_sq", "square_avg", "sum")
 COUNTERS = 64
@@ -30,6 +31,8 @@ class Tracked:
         self.rates: list[float] = []
         self.stale = 0.0
         """Norm of the gradients of its last step that were still there at the next backward."""
+        self.counters: list[list[float]] | None = None
+        """What experts counted until this step; see :mod:`.counters`."""
         self.in_closure = False
         self.steps = 0
         self._cleared = True
@@ -61,7 +64,25 @@ class Tracked:
 
     def describe(self, optimizer: Optimizer) -> dict[str, Any]:
         """Return class and size."""
-        return {"class": type(optimizer).__name__, "tensors": len(self.parameters)}
+        sizes = [len(group["params"]) for group in optimizer.param_groups]
+        return {"class": type(optimizer).__name__, "tensors": len(self.parameters), "sizes": sizes}
+
+    def to_row(self, optimizer: Optimizer, updates: Sequence[float], *, skipped: bool) -> dict[str, Any]:
+        """Return what is known of a step, fit for JSON."""
+        return {
+            "optimizer": self.number,
+            "raw": pack(self.raw),
+            "applied": pack(self.applied),
+            "weights": pack(self.updates.weights),
+            "updates": pack(updates),
+            "rates": self.rates,
+            "decay": max((float(g.get("weight_decay", 0.0) or 0.0) for g in optimizer.param_groups), default=0.0),
+            "stale": self.stale,
+            # A fused optimizer finds infinities by itself, and leaves the weights as they were.
+            "skipped": skipped or bool(getattr(optimizer, "found_inf", None)),
+            "counters": self.counters,
+            **self.state_of(optimizer),
+        }
 
     def state_of(self, optimizer: Optimizer) -> dict[str, Any]:
         """Return norms of the moments, the smallest step counter, and how many parameters have state."""

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
@@ -16,18 +16,25 @@ from torch.optim import Optimizer
 
 from ...probe import process
 from . import hashing, memory
+from .attending import Attending
 from .batches import Batches
 from .buffers import Buffers
+from .counters import Counters
+from .declared import declared
 from .forwards import Forwards
-from .graphs import LiveGraphs, Token, first_nonfinite
+from .given import Loaders
+from .graphs import LiveGraphs, Token
 from .guard import Guard
 from .labels import LabelHistogram
 from .models import Models
-from .norms import gradient_norms, total
+from .norms import gradient_norms
 from .optimizers import Tracked, options_of
+from .origins import Output, origin
+from .schedules import Schedulers
 from .setting import Setting
-from .sink import Sink, pack, rank
+from .sink import Sink, rank
 from .window import Window, evaluation
+from .workers import Workers
 
 SWALLOWED = 3
 """Times a bare ``except:`` may catch the end of the run before the process is left for good."""
@@ -56,25 +63,29 @@ class Recorder:
         self.guard = Guard(lambda fault: self.sink.write("fault", fault=fault))
         self.models, self.forwards, self.graphs, self.buffers = Models(), Forwards(), LiveGraphs(), Buffers()
         self.setting, self._labels = Setting(self.models), LabelHistogram()
+        self.attending, self.counters = Attending(self.models, self.guard), Counters()
+        self.loaders, self.workers, self.output = Loaders(), Workers(), Output()
         self.tracked: weakref.WeakKeyDictionary[Optimizer, Tracked] = weakref.WeakKeyDictionary()
         self.active = [True]
         """Whether this process may record; a list, so that hooks can share it."""
         self.window = Window()
         self.inside_backward = 0
         self.token: Token | None = None
-        self.schedulers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self.schedulers = Schedulers()
         self.created = 0
         self.backwards = 0
         self.clipped: dict[int, tuple[int, float]] = {}
         """``id`` of a parameter to (backward count, gradient norm) from just before it was clipped."""
         self._ended = self._nonfinite = False
         self._pid = os.getpid()
-        self._done = self._raised = 0
+        self.done = self._raised = 0
         self._open: list[dict[str, Any]] = []
         self._stepped: list[weakref.ref[Optimizer]] = []
         self._expected: list[weakref.ref[Optimizer]] = []
         self._started = False
         self._clock = (0.0, 0.0)
+        self._declared = self.guard.hook("declared schedule", declared)
+        self._origin = self.guard.hook("origin of NaN", self._write_origin)
 
     def wakes(self) -> bool:
         """Tell whether this process records; a fork of one that has taken steps does not."""
@@ -99,7 +110,7 @@ class Recorder:
         if found is None:
             found = self.tracked[optimizer] = Tracked(self.created)
             self.created += 1
-            self._expected += [weakref.ref(optimizer)] if not self._done else []
+            self._expected += [weakref.ref(optimizer)] if not self.done else []
         return found
 
     def before_step(self, optimizer: Optimizer) -> Tracked:
@@ -113,7 +124,9 @@ class Recorder:
             self._started = True
             self.sink.open()
             self.sink.write("begin", rank=rank(), **self.setting.begin(parameters, list(self.tracked)))
+            self.sink.write("declared", facts=self._declared() or [], schedulers=self.schedulers.describe())
         tracked.parameters = parameters
+        tracked.counters = self.counters.read(self.window.shares(), self.forwards.evaluated_shares())
         tracked.updates.before(parameters)
         return tracked
 
@@ -145,22 +158,8 @@ class Recorder:
             self.sink.write(
                 "optimizer", number=tracked.number, names=names, groups=options, **tracked.describe(optimizer)
             )
-        part = {
-            "optimizer": tracked.number,
-            "raw": pack(tracked.raw),
-            "applied": pack(tracked.applied),
-            "weights": pack(tracked.updates.weights),
-            "updates": pack(updates),
-            "rates": tracked.rates,
-            "decay": max((float(g.get("weight_decay", 0.0) or 0.0) for g in optimizer.param_groups), default=0.0),
-            "stale": tracked.stale,
-            "skipped": skipped or bool(getattr(optimizer, "found_inf", None)),
-            "shares": window.shares(),
-            **tracked.state_of(optimizer),
-            **window.to_row(),
-        }
+        self._open.append({**tracked.to_row(optimizer, updates, skipped=skipped), **window.to_row()})
         tracked.stepped()
-        self._open.append(part)
         self._stepped.append(weakref.ref(optimizer))
         waiting = {id(o) for ref in self._expected if (o := ref()) is not None}
         if waiting <= {id(ref()) for ref in self._stepped}:
@@ -173,11 +172,11 @@ class Recorder:
         parts, self._open = self._open, []
         self._expected, self._stepped = self._stepped, []
         cpu, wall = time.process_time() - self.guard.cpu, time.perf_counter() - self.guard.wall
-        timed = [wall - self._clock[1], cpu - self._clock[0]] if self._done else None
+        timed = [wall - self._clock[1], cpu - self._clock[0]] if self.done else None
         self._clock = (cpu, wall)
         self.sink.write(
             "step",
-            step=self._done,
+            step=self.done,
             parts=parts,
             time=timed,
             wall=time.time(),
@@ -191,12 +190,14 @@ class Recorder:
             buffers=self.buffers.update(self.models.alive()),
             evaluated=evaluation(self.forwards.evaluated()),
             left_out=self.setting.left_out_with_gradient(),
+            attention=self.attending.collect(),
+            workers=self.workers.cpu_seconds(),
         )
-        self._done += 1
+        self.done += 1
 
     def end_if_done(self) -> None:
         """Raise `SmokeDone` if the wanted steps have been taken; called where the next step would begin."""
-        if not self.steps or self._done < self.steps or not self.active[0]:
+        if not self.steps or self.done < self.steps or not self.active[0]:
             return
         self._raised += 1
         self.finish("steps")
@@ -213,7 +214,8 @@ class Recorder:
             self.close_round()
             if not self._ended:
                 self._ended = True
-                self.sink.write("end", why=why, evaluated=evaluation(self.forwards.evaluated()), **self.setting.end())
+                evaluated = evaluation(self.forwards.evaluated())
+                self.sink.write("end", why=why, evaluated=evaluated, **self.loaders.end(), **self.setting.end())
 
     def before_backward(self, root: Tensor | None, raw: Tensor | None, divisor: float | None) -> None:
         """Note a backward that starts from `root`; `raw` is the loss before the GradScaler."""
@@ -228,22 +230,19 @@ class Recorder:
             return
         value = float((root if raw is None else raw).detach())
         window.roots.append((value, divisor))
+        if not math.isfinite(value) and not self._nonfinite:
+            self._nonfinite = True
+            self._origin(root)
         if root.grad_fn is not None:
             self.graphs.mark(root, self.token, whole=True)
             self.token = None
-        if not math.isfinite(value) and not self._nonfinite:
-            self._nonfinite = True
-            self.sink.write("nonfinite", operation=first_nonfinite(root))
+
+    def _write_origin(self, root: Tensor) -> None:
+        found = origin(root, self.output, self.token, self.window.forwards, self.models)
+        self.sink.write("nonfinite", **found)
 
     def before_clip(self, parameters: Sequence[Tensor]) -> None:
         """Measure gradients that are about to be clipped."""
         scale = self.window.scale if self.window.scale and not self.window.unscaled else 1.0
         for parameter, norm in zip(parameters, gradient_norms(parameters, scale), strict=True):
             self.clipped[id(parameter)] = (self.backwards, norm)
-
-    def before_zero_grad(self, parameters: Callable[[], Sequence[Tensor]]) -> None:
-        """Count a call of zero_grad, and whether it loses gradients that no step has used."""
-        window = self.window
-        window.zero_grads += 1
-        if window.backward_calls and not any(t.in_closure for t in self.tracked.values()):
-            window.thrown += total(gradient_norms(parameters())) > 0

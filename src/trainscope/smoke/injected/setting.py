@@ -25,8 +25,6 @@ class Setting:
         self._models = models
         self.compiled = False
         """Whether ``torch.compile`` was used."""
-        self.loaders: dict[str, None] = {}
-        """Description of every data loader that was read, in order."""
         self.used: set[str] = set()
         """Modules with parameters that are not trained, which ran before the first step."""
         self.temporary: list[Any] = []
@@ -47,7 +45,7 @@ class Setting:
 
     def end(self) -> dict[str, Any]:
         """Describe what came to light."""
-        return {"loaders": list(self.loaders), "compiled": self.compiled, "modules_used": sorted(self.used)}
+        return {"compiled": self.compiled, "modules_used": sorted(self.used)}
 
     def left_out_with_gradient(self) -> list[str]:
         """Return the parameters that no optimizer has and that have a gradient now."""

@@ -19,23 +19,34 @@ from torch import Tensor, nn
 from ...probe.names import modules
 from ...probe.routing import blocks
 from .batches import of_inputs
-from .forwards import Forward, Hook, RouterHook, UsedHook, tensors_in
+from .forwards import Forward, Hook, RouterHook, UsedHook, moments_of, tensors_in
 from .labels import labels_of
 from .patches import replace
 from .recorder import Recorder
 
 Function = Callable[..., Any]
 _wrapped: set[type] = set()
+_LOSSES = (
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "kl_div", "gaussian_nll_loss", "poisson_nll_loss", "ctc_loss", "triplet_margin_loss", "cosine_embedding_loss",
+)  # fmt: skip
 
 
 def see_models(recorder: Recorder, parameters: Sequence[Tensor]) -> None:
     """Find the models of `parameters` and listen to those that are new."""
-    shares = recorder.guard.hook("routing", recorder.forwards.add_shares)
+
+    def add(name: str, counts: Tensor) -> None:
+        if not recorder.inside_backward:  # the second run of activation checkpointing chooses again
+            recorder.forwards.add_shares(name, counts)
+
+    shares = recorder.guard.hook("routing", add)
+    counters = recorder.guard.hook("expert counters", recorder.counters.watch)
     for root in recorder.models.discover(parameters):
         _wrap_forward(recorder, type(root))
         for name, module, chosen in blocks(root):
             if chosen is not None:
                 module.register_forward_hook(RouterHook(name, chosen, shares))
+        counters(root)
         _watch_frozen(recorder, root)
 
 
@@ -55,6 +66,7 @@ def _wrap_forward(recorder: Recorder, kind: type[nn.Module]) -> None:
                 output = original(self, *args, **kwargs)
             finally:
                 recorder.forwards.leave()
+                recorder.attending.leave()
             leave(seen, output)
             return output
 
@@ -64,6 +76,7 @@ def _wrap_forward(recorder: Recorder, kind: type[nn.Module]) -> None:
 
 
 def _enter(recorder: Recorder, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Forward:
+    recorder.attending.enter(recorder.done, training=module.training)
     forward = recorder.forwards.enter(training=module.training, inputs=tensors_in(*args, *kwargs.values()))
     if forward.gradient and not recorder.batches.seen:
         forward.described = of_inputs([args, kwargs])
@@ -71,10 +84,14 @@ def _enter(recorder: Recorder, module: nn.Module, args: tuple[Any, ...], kwargs:
 
 
 def _leave(recorder: Recorder, forward: Forward | None, output: Any) -> None:
-    if forward is None or not forward.gradient:
+    if forward is None:
+        return
+    if not forward.gradient:
+        forward.output = next((found for t in tensors_in(output) if (found := moments_of(t)) is not None), None)
         return
     for tensor in tensors_in(output):
         if tensor.grad_fn is not None:
+            recorder.output.note(tensor)
             recorder.token = recorder.graphs.mark(tensor, whole=False)
             return
 
@@ -94,6 +111,7 @@ def install(recorder: Recorder) -> None:
     """Listen to the functions that modes and labels go through."""
     _modes(recorder)
     _losses(recorder)
+    _other_losses(recorder)
     _compile(recorder)
 
 
@@ -102,10 +120,9 @@ def _modes(recorder: Recorder) -> None:
         # Frames: this function, the guard, the wrapper, and the forward that called it.
         module = sys._getframe(3).f_locals.get("self")
         forward = recorder.forwards.current()
-        if not forward.gradient:
-            return
         if training:
             forward.train_modules.add(id(module))
+        if training or not forward.gradient:
             return
         name = recorder.models.module_name(module)
         forward.eval_modules[id(module)] = type(module).__name__ if name is None else name
@@ -159,6 +176,29 @@ def _losses(recorder: Recorder) -> None:
 
     replace(F, "cross_entropy", make)
     replace(F, "nll_loss", make)
+
+
+def _other_losses(recorder: Recorder) -> None:
+    """Note the value of every other loss in forwards without gradient: an evaluation that has no class labels."""
+
+    def note(loss: Any, target: Any) -> None:
+        if isinstance(loss, Tensor) and loss.is_floating_point() and loss.numel():
+            count = target.numel() if isinstance(target, Tensor) else 1
+            recorder.forwards.current().losses.append((count, float(loss.detach().float().mean())))
+
+    seen = recorder.guard.hook("losses", note)
+
+    def make(original: Function) -> Function:
+        def function(*args: Any, **kwargs: Any) -> Any:
+            loss = original(*args, **kwargs)
+            if not torch.compiler.is_compiling() and recorder.active[0] and not torch.is_grad_enabled():
+                seen(loss, args[1] if len(args) > 1 else kwargs.get("target"))
+            return loss
+
+        return function
+
+    for name in _LOSSES:
+        replace(F, name, make)
 
 
 def _compile(recorder: Recorder) -> None:

@@ -41,6 +41,8 @@ class Window:
     order: list[int] = field(default_factory=list)
     described: list[list[Any]] = field(default_factory=list)
     """Loader, position and statistics of each batch from a loader."""
+    given: list[list[int]] = field(default_factory=list)
+    """Of each batch: the loader's number, and hashes of its tensors."""
     forwards: list[Forward] = field(default_factory=list)
     scale: float | None = None
     unscaled: bool = False
@@ -70,12 +72,14 @@ class Window:
             "batches": self.batches,
             "order": self.order,
             "described": self.described or [f.described for f in self.forwards if f.described],
+            "given": self.given,
             "inputs": [hash_ for forward in self.forwards for hash_ in forward.inputs],
             "targets": [found.hash for forward in self.forwards for found in forward.labels],
             "samples": sum(forward.samples for forward in self.forwards),
             "moments": moments(self.forwards),
             "cross_entropy": cross_entropy,
             "ignored": _ignored(labels),
+            "shares": self.shares(),
             **_modes(self.forwards),
         }
         if self.clips:
@@ -94,7 +98,11 @@ class Window:
 
 def moments(forwards: Sequence[Forward]) -> list[float] | None:
     """Return mean and standard deviation of all floating-point inputs together."""
-    parts = [part for forward in forwards for part in forward.moments]
+    return pooled([part for forward in forwards for part in forward.moments])
+
+
+def pooled(parts: Sequence[tuple[int, float, float]]) -> list[float] | None:
+    """Return mean and standard deviation of several tensors together, from count, mean and variance of each."""
     count = sum(n for n, _, _ in parts)
     if not count:
         return None
@@ -107,11 +115,19 @@ def evaluation(forwards: Sequence[Forward]) -> dict[str, Any] | None:
     """Summarise forwards that did not train; None if nothing was seen."""
     labels = [found for forward in forwards for found in forward.labels if found.count]
     count = sum(found.count for found in labels)
-    inputs = moments(forwards)
-    if not count and inputs is None:
+    inputs, losses = moments(forwards), [loss for forward in forwards for loss in forward.losses]
+    outputs = [forward.output for forward in forwards if forward.output is not None]
+    numbers = sum(n for n, _ in losses)
+    if not forwards:
         return None
     mean = sum(found.mean * found.count for found in labels) / count if count else None
-    return {"cross_entropy": mean, "labels": count, "moments": inputs}
+    return {"cross_entropy": mean, "labels": count, "moments": inputs, "output": pooled(outputs)} | {
+        "loss": sum(n * value for n, value in losses) / numbers if numbers else None,
+        "numbers": [sum(n for n, _, _ in outputs), numbers],
+        "forwards": len(forwards),
+        "with_gradient": sum(forward.gradient for forward in forwards),
+        "in_train_mode": sum(bool(forward.train_modules) for forward in forwards),
+    }
 
 
 def _loss(roots: Sequence[tuple[float, float | None]], cross_entropy: float | None) -> float | None:

@@ -1,0 +1,83 @@
+"""Which batches of a data loader never reached the model: by hashes, so only where they arrive as they were given."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from trainscope.smoke.records import Record
+
+LATE = 3
+"""Steps after the one in which a batch was given within which it must arrive: loaders are read ahead by one or two."""
+SHOWN = 5
+
+
+def coverage(record: Record) -> list[dict[str, Any]]:
+    """Return for each loader of which batches arrived: how many were given and trained on, and which were not.
+
+    Batches before the first and after the last that arrived are left out of ``dropped``: a resumed run skips the
+    former, the latter were read ahead.
+    """
+    given = arrivals(record)
+    return [found for number in sorted(given) if (found := _of_loader(given[number])) is not None]
+
+
+def loaders(record: Record) -> list[dict[str, Any]]:
+    """Return each different DataLoader once, and whether it is the training's.
+
+    The training's are those of which a batch arrived in a training forward; where none is known to have, those
+    that gave batches while gradients were on: some trainers evaluate with them on.
+    """
+    came = {number for number, batches in arrivals(record).items() if any(there for _, there in batches)}
+    found: dict[tuple[str, bool], list[bool | None]] = {}
+    for number, text, used, ordered in record.end.get("loaders", ()):
+        found.setdefault((text, number in came if came else used), []).append(ordered)
+    return [
+        {**json.loads(text), "training": used, "sequential": None if None in orders else all(orders)}
+        for (text, used), orders in found.items()
+    ]
+
+
+def arrivals(record: Record) -> dict[int, list[tuple[int, bool]]]:
+    """Return for each loader the step before which each batch was given, and whether it arrived."""
+    arrived = [
+        {value for part in row["parts"] for value in (*part["inputs"], *part["targets"])} for row in record.steps
+    ]
+    shared = _shared(record)
+    given: dict[int, list[tuple[int, bool]]] = {}
+    for step, row in enumerate(record.steps):
+        near = set().union(*arrived[step : step + LATE + 1]) - shared
+        for part in row["parts"]:
+            for number, *hashes in part["given"]:
+                given.setdefault(number, []).append((step, not near.isdisjoint(hashes)))
+    return given
+
+
+def _shared(record: Record) -> set[int]:
+    """Return hashes that identify no batch: of several loaders, or of most batches (masks that are all ones)."""
+    seen: dict[int, Counter[int]] = {}
+    batches: Counter[int] = Counter()
+    for row in record.steps:
+        for part in row["parts"]:
+            for number, *hashes in part["given"]:
+                seen.setdefault(number, Counter()).update(set(hashes))
+                batches[number] += 1
+    often = {hash_ for number, counts in seen.items() for hash_, n in counts.items() if 2 * n > max(2, batches[number])}
+    loaders = Counter(hash_ for counts in seen.values() for hash_ in counts)
+    return often | {hash_ for hash_, n in loaders.items() if n > 1}
+
+
+def _of_loader(batches: list[tuple[int, bool]]) -> dict[str, Any] | None:
+    there = [place for place, (_, came) in enumerate(batches) if came]
+    if not there:
+        return None
+    first, last = there[0], there[-1]
+    lost = [step for step, came in batches[first : last + 1] if not came]
+    return {
+        "given": last + 1 - first,
+        "trained": len(there),
+        "dropped": len(lost),
+        "skipped_at_start": first,
+        "steps": list(dict.fromkeys(lost))[:SHOWN],
+    }

@@ -1,0 +1,70 @@
+"""Which batches each data loader gave, so that those that never reached the model can be told."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from . import hashing
+from .forwards import tensors_in
+from .samples import Samples
+
+
+class Loaders:
+    """Every data loader that was read, with what decides its batches, and whether it gave any for training."""
+
+    def __init__(self) -> None:
+        self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._count = 0
+        self._described: dict[int, str] = {}
+        self._training: set[int] = set()
+        self.samples = Samples()
+        self._place: dict[int, int] = {}
+        """Indices that the iterator of a loader has asked for."""
+        self._ordered: dict[int, bool] = {}
+
+    def opened(self, loader: Any, description: str) -> int:
+        """Return the number of a loader."""
+        if loader not in self._numbers:
+            self._numbers[loader] = self._count
+            self._described[self._count] = description
+            self._count += 1
+        number = self._numbers[loader]
+        self._place[number] = 0
+        return number
+
+    def given(self, number: int, batch: object) -> list[int]:
+        """Return a loader's number and the hashes by which a batch of it can be known again in a forward pass."""
+        self._training.add(number)
+        return [number, *identity(batch)]
+
+    def asked(self, number: int, index: object) -> None:
+        """Follow the order in which a loader asks its data set."""
+        for one in index if isinstance(index, (list, tuple)) else (index,):
+            place = self._place.get(number, 0)
+            self._ordered[number] = self._ordered.get(number, True) and one == place
+            self._place[number] = place + 1
+
+    def end(self) -> dict[str, Any]:
+        """Describe what came to light."""
+        return {"loaders": self.describe(), "samples": [self.samples.again, self.samples.changed]}
+
+    def describe(self) -> list[tuple[int, str, bool, bool | None]]:
+        """Return of each loader number, description, whether it gave batches where gradients are on, and its order.
+
+        The order is whether it asked for 0, 1, 2, ...; None where there is none to see.
+        """
+        return [
+            (number, text, number in self._training, self._ordered.get(number))
+            for number, text in self._described.items()
+        ]
+
+
+def identity(batch: object) -> list[int]:
+    """Return the hash of each tensor as a model gets it, and as a classification loss gets labels."""
+    found = []
+    for tensor in tensors_in(batch):
+        found.append(hashing.of_tensor(tensor))
+        if not tensor.is_floating_point():
+            found.append(hashing.of_tensor(tensor.detach().reshape(-1), limit=None))
+    return found

@@ -1,0 +1,137 @@
+"""What the recorder finds out of a script by itself, and what the detectors make of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trainscope.core import facts
+from trainscope.core.finding import Finding
+from trainscope.core.run import Run
+from trainscope.detectors import by_id
+from trainscope.detectors.base import Skipped
+
+from .conftest import Record, script
+
+pytestmark = pytest.mark.slow
+
+
+def findings(run: Run, detector: str) -> list[Finding]:
+    one = by_id(detector)
+    result = one.detect(run, one.params)
+    assert not isinstance(result, Skipped), result
+    return result
+
+
+def test_a_schedule_that_is_as_declared_is_known_and_right(record: Record):
+    run = record(*script("declared", "--max-steps", "60")).runs[0]
+    said = {fact["what"]: (fact["value"], fact["source"]) for fact in facts.table(run, "smoke.declared")}
+    assert said == {"total_steps": (60.0, "arguments"), "warmup_steps": (10.0, "arguments")}
+    assert (run.config["smoke.scheduler0.warmup"], run.config["smoke.scheduler0.horizon"]) == (10, 60)
+    assert findings(run, "declared_schedule") == []
+    # Six epochs of samples that nothing augments, asked for in any order; all weights decay.
+    assert run.config["smoke.samples_again"] > 100
+    assert run.config["smoke.samples_changed"] == 0
+    assert [(one["training"], one["sequential"]) for one in facts.table(run, "smoke.loaders")] == [(True, False)]
+    assert run.config["smoke.decayed"] == run.config["smoke.model.trainable_numel"]
+
+
+@pytest.mark.parametrize(
+    ("horizon", "message"),
+    [
+        ("micro_batches", "2 times it, the number of micro-batches of a step"),
+        ("unused", "SequentialLR was made for 60 steps and never stepped"),
+        ("epochs", "10 times it, the number of steps of an epoch"),
+    ],
+)
+def test_a_schedule_that_is_not_as_declared_is_found_with_its_factor(record: Record, horizon: str, message: str):
+    run = record(*script("declared", "--horizon", horizon)).runs[0]
+    assert message in findings(run, "declared_schedule")[0].message
+
+
+def test_the_settings_of_a_trainer_are_what_is_declared(record: Record):
+    pytest.importorskip("transformers")
+    run = record(*script("hugging_face")).runs[0]
+    (said,) = facts.table(run, "smoke.declared")
+    assert (said["what"], said["value"], said["source"]) == ("total_steps", 6.0, "transformers Trainer")
+    assert run.config["smoke.scheduler0.horizon"] == 6
+
+
+def test_batches_that_were_dropped_are_counted(record: Record):
+    run = record(*script("skipping", "half")).runs[0]
+    (found,) = facts.table(run, "smoke.batches")
+    assert (found["given"], found["trained"], found["dropped"]) == (23, 12, 11)
+    assert "11 of 23 batches" in findings(run, "skipped_batches")[0].message
+
+
+@pytest.mark.parametrize(("how", "skipped"), [("all", 0), ("resume", 4)])
+def test_batches_that_were_evaluated_or_skipped_on_resume_were_not_dropped(record: Record, how: str, skipped: int):
+    run = record(*script("skipping", how)).runs[0]
+    (found,) = facts.table(run, "smoke.batches")
+    assert (found["dropped"], found["skipped_at_start"]) == (0, skipped)
+    assert [one["training"] for one in facts.table(run, "smoke.loaders")] == [True, False]
+    # Two forwards each time; after the last there is no backward to tell that they did not train.
+    assert run.config["smoke.evaluations"] == run.config["smoke.evaluations_with_gradient"] == 6
+    assert run.config["smoke.evaluations_in_train_mode"] == 0
+
+
+def test_batches_read_ahead_by_a_trainer_were_not_dropped(record: Record):
+    pytest.importorskip("accelerate")
+    run = record(*script("accelerated")).runs[0]
+    assert [one["dropped"] for one in facts.table(run, "smoke.batches")] == [0]
+
+
+@pytest.mark.parametrize(
+    ("broken", "place", "operation", "module"),
+    [
+        ("logarithm", "loss", "LogBackward0", "fc2"),
+        ("count", "loss", "DivBackward0", "fc2"),
+        ("model", "model", "DivBackward0", "first"),
+        ("input", "input", None, None),
+    ],
+)
+def test_where_a_loss_stopped_being_finite_is_said(record: Record, broken: str, place: str, operation, module):
+    run = record(*script("not_finite", broken)).runs[0]
+    assert run.config["smoke.nonfinite_step"] == 3
+    assert run.config["smoke.nonfinite_place"] == place
+    (one,) = findings(run, "non_finite_origin")
+    if operation is not None:
+        assert run.config["smoke.nonfinite_operation"] == operation
+        assert run.config["smoke.nonfinite_module"] == module
+        assert operation in one.message
+        assert f"module {module}" in one.message
+    if place == "loss":
+        assert "in the loss itself, after the finite output of module fc2 (8x4, -" in one.message
+
+
+@pytest.mark.parametrize("how", ["once", "cleared"])
+def test_expert_counters_that_add_up_are_right(record: Record, how: str):
+    run = record(*script("experts", how)).runs[0]
+    assert (
+        run.get("smoke/experts_counted").value.tolist() == run.get("smoke/experts_chosen").value.tolist() == [16] * 12
+    )
+    assert findings(run, "router") == []
+
+
+@pytest.mark.parametrize(("how", "why"), [("twice", "2 times as many"), ("evaluation", "those of evaluation")])
+def test_expert_counters_that_do_not_add_up_are_found(record: Record, how: str, why: str):
+    run = record(*script("experts", how)).runs[0]
+    (one,) = findings(run, "router")
+    assert one.title == "Expert counters do not add up"
+    assert why in one.message
+
+
+def test_attention_is_looked_at_every_tenth_step(record: Record):
+    run = record(*script("gpt", "21")).runs[0]
+    assert run.get("attention/logit_max").step.tolist() == [0, 10, 20]
+    # 64 causal queries that attend evenly: the mean of ln 1 ... ln 64.
+    expected = float(np.mean(np.log(np.arange(1, 65, 2))))
+    assert run.get("attention/entropy").value[0] == pytest.approx(expected, rel=0.05)
+
+
+def test_the_processor_time_of_workers_is_known(record: Record):
+    run = record(*script("workers", "fork")).runs[0]
+    workers = run.get("train/worker_cpu_time")
+    assert len(workers) == 5
+    assert (workers.value >= 0).all()
+    assert record(*script("plain")).runs[0].get("train/worker_cpu_time") is None
