@@ -28,6 +28,7 @@ class BlockBuffer:
         self.labels: tuple[str, ...] = ()
         """The names as they are written: valid UTF-8."""
         self._steps: list[int] = []
+        self._richness: list[int] = []
         self._values: dict[str, FloatArray] = {}
         self._valid: dict[str, BoolArray] = {}
         self._histograms: dict[int, tuple[FloatArray, FloatArray]] = {}
@@ -44,6 +45,7 @@ class BlockBuffer:
     def add(self, step: int, block: LayerBlock) -> None:
         """Copy the numbers of one step."""
         row, n = len(self._steps), len(block.names)
+        rich = 0
         if not self._steps and block.names is not self.names:
             if block.names != self.names:
                 self._values, self._valid = {}, {}
@@ -56,16 +58,23 @@ class BlockBuffer:
             self._values[name][row] = column
             known = block.valid.get(name) if block.valid else None
             self._valid[name][row] = True if known is None else known
+            rich += known is None or bool(known.any())
         if block.histograms is not None:
             counts, edges = block.histograms
             self._histograms[row] = (np.array(counts, dtype=float), np.array(edges, dtype=float))
             self.has_histograms = True
+            rich += len(schema.HISTOGRAM_COLUMNS)
         self._steps.append(step)
+        self._richness.append(rich)
 
     def columns(self) -> tuple[str, ...]:
         """Return the statistics seen so far, known ones first."""
         known = [name for name in schema.LAYER_COLUMNS if name in self._values]
         return (*known, *sorted(self._values.keys() - set(known)))
+
+    def richness(self) -> dict[int, int]:
+        """Return how many statistics each buffered step has."""
+        return dict(zip(self._steps, self._richness, strict=True))
 
     @property
     def first_step(self) -> int:
@@ -90,7 +99,7 @@ class BlockBuffer:
 
     def reset(self) -> None:
         """Forget the buffered steps."""
-        self._steps, self._histograms = [], {}
+        self._steps, self._richness, self._histograms = [], [], {}
         for valid in self._valid.values():
             valid[:] = False
 
@@ -135,11 +144,12 @@ class _Sink:
     closed = False
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
+        self._parts: list[memoryview] = []
 
     def write(self, data: Any) -> int:  # noqa: ANN401 - bytes or an Arrow buffer
-        self._parts.append(bytes(data))
-        return len(self._parts[-1])
+        # Not copied: what it looks into stays as it is until the buffer is reset, after the write.
+        self._parts.append(memoryview(data))
+        return self._parts[-1].nbytes
 
     def flush(self) -> None: ...
 
