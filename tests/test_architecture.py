@@ -16,7 +16,6 @@ LONGER: Mapping[str, str] = {
     "probe/activations.py": "hooks and the statistics they feed share one state; to be split",
     "probe/reading.py": "one pass over everything a step left on the device; to be split",
     "probe/statistics.py": "one measuring pass over the tensors of a step; to be split",
-    "recorder/session.py": "one step's order of events; to be split",
 }
 """Files that may be longer, each with the reason."""
 NUMERICAL = {"numpy", "pyarrow", "pandas", "torch", "altair", "rich", "pydantic", "jinja2"}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,6 +110,17 @@ class Probe:
             self._statistics = Statistics(watched, self._optimizers, self._boundary, self._options.device)
             self._reader = Reader(watched, self._model)
         return self._statistics
+
+    def use(self, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+        """Go on with other optimizers; what was measured must have been settled and read."""
+        if self._statistics is not None:
+            self._histograms.forget_order(self._statistics.watched.names)
+        self._optimizers = tuple(optimizers)
+        self._statistics = self._reader = self._last = None
+
+    def keep_edges(self, edges: Mapping[str, Sequence[float]]) -> None:
+        """Use the histogram edges that these parameters had in an earlier session."""
+        self._histograms.known.update(edges)
 
     def before_clip(self, parameters: list[Tensor]) -> None:
         """Measure gradients before they are clipped, unless their step has been measured already."""
@@ -233,6 +244,6 @@ class Probe:
     def _note_histograms(self, found: Measurement) -> None:
         watched, shards = self.statistics.watched, self.statistics.shards
         if self._histograms.edges is None:
-            self._histograms.choose(watched.tensors, watched.numel, shards)
+            self._histograms.choose(watched.names, watched.tensors, watched.numel, shards)
         found.vectors["histograms"] = self._histograms.count(watched.tensors, shards)
         found.histogram_edges = self._histograms.edges

@@ -17,6 +17,8 @@ from trainscope.store import layout, schema, stream
 from trainscope.store.block import BoolArray, FloatArray, LayerBlock
 
 IntArray = NDArray[np.int64]
+BATCH_BYTES = 4 << 20
+"""Size of a batch from which it is written though no flush is due: folding reads it in one piece."""
 
 
 class BlockBuffer:
@@ -37,6 +39,12 @@ class BlockBuffer:
 
     def __len__(self) -> int:
         return len(self._steps)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the buffered steps make a batch as large as is good to read again."""
+        n = len(self._steps)
+        return n == self._capacity or n * len(self.names) * len(self._values) * 8 > BATCH_BYTES
 
     def fits(self, block: LayerBlock) -> bool:
         """Tell whether `block` has the layers of those already here."""
@@ -139,7 +147,7 @@ def _lists(histograms: dict[int, tuple[FloatArray, FloatArray]], k: int, n: int)
 
 
 class _Sink:
-    """Collects what Arrow writes, so that it reaches the disk in one piece."""
+    """Collects what Arrow writes, so that it is whole before any of it reaches the disk."""
 
     closed = False
 
@@ -147,15 +155,15 @@ class _Sink:
         self._parts: list[memoryview] = []
 
     def write(self, data: Any) -> int:  # noqa: ANN401 - bytes or an Arrow buffer
-        # Not copied: what it looks into stays as it is until the buffer is reset, after the write.
+        # Not copied: what it looks into stays as it is until the next step is buffered.
         self._parts.append(memoryview(data))
         return self._parts[-1].nbytes
 
     def flush(self) -> None: ...
 
-    def take(self) -> bytes:
-        data, self._parts = b"".join(self._parts), []
-        return data
+    def take(self) -> list[memoryview]:
+        parts, self._parts = self._parts, []
+        return parts
 
 
 class SegmentWriter:
@@ -189,5 +197,5 @@ class SegmentWriter:
         self.steps += len(buffer)
         arrays = buffer.take(self.columns, self._dictionary, histograms=self._histograms)
         self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        stream.append_bytes(self.path, *self._sink.take())
         buffer.reset()
-        stream.append_bytes(self.path, self._sink.take())

@@ -52,9 +52,9 @@ class LayerLog:
         Raises
         ------
         StoreError
-            If the layers changed and the flush that this takes fails.
+            If the layers changed or the buffer is full, and the flush that this takes fails.
         """
-        if not self._buffer.fits(block):
+        if not self._buffer.fits(block) or self._buffer.is_full:
             self.flush()
         self._buffer.add(step, block)
         self._last_step = step

@@ -63,6 +63,11 @@ class RollingTable:
         if table is not None:
             self._rewrite(schema.conform(table, self.schema))
 
+    def before(self, step: int) -> pa.Table | None:
+        """Return the rows on disk before `step`, None if there is no file."""
+        table = stream.read(self.path) if self.path.exists() else None
+        return None if table is None else table.filter(pa.array(table.column("step").to_numpy() < step))
+
     def drop_from(self, step: int) -> None:
         """Drop every row at or after `step`.
 

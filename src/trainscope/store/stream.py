@@ -7,7 +7,7 @@ to at any time and plain ``pyarrow.ipc.open_stream`` reads it up to the last who
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from trainscope.core.errors import StoreError
 _FILE_MAGIC = b"ARROW1"
 _DAMAGE = (OSError, UnicodeDecodeError, pa.ArrowException)
 """What a damaged file makes Arrow raise: sizes, types, text and counts may all be nonsense."""
+COPIED_BYTES = 1 << 20
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 
@@ -56,8 +57,8 @@ def messages(schema: pa.Schema | None, batches: Iterable[pa.RecordBatch]) -> byt
     return b"".join(memoryview(part) for part in (*head, *(batch.serialize() for batch in batches)))
 
 
-def append_bytes(path: Path, data: bytes) -> None:
-    """Append `data` with a single write.
+def append_bytes(path: Path, *parts: bytes | memoryview) -> None:
+    """Append `parts`, with a single write where they are not large enough for a copy to matter.
 
     A write that fails half-way (disk full) is undone, so that what follows it stays readable.
 
@@ -69,7 +70,7 @@ def append_bytes(path: Path, data: bytes) -> None:
     with writing(path):
         fd = os.open(path, _APPEND, 0o666)
         try:
-            _write_all(fd, data)
+            _write_all(fd, parts if sum(map(len, parts)) > COPIED_BYTES else [b"".join(parts)])
         finally:
             os.close(fd)
 
@@ -99,14 +100,17 @@ def write_dictionary(path: Path, found: list[pa.RecordBatch]) -> None:
         part.replace(path)
 
 
-def _write_all(fd: int, data: bytes) -> None:
-    done = 0
+def _write_all(fd: int, parts: Sequence[bytes | memoryview]) -> None:
+    total = done = 0
     try:
-        while done < len(data):
-            done += os.write(fd, data[done:] if done else data)
+        for part in parts:
+            done = 0
+            while done < len(part):
+                done += os.write(fd, part[done:] if done else part)
+            total, done = total + done, 0
     except BaseException:  # Ctrl-C too: half a message would hide everything that is appended after it
-        if done:
-            os.ftruncate(fd, os.fstat(fd).st_size - done)
+        if total or done:
+            os.ftruncate(fd, os.fstat(fd).st_size - total - done)
         raise
 
 

@@ -91,6 +91,22 @@ class StepTables:
             return []
         return list(table.slice(max(0, len(table) - recent)).to_pylist())
 
+    def last_losses(self, before: int, count: int) -> list[float]:
+        """Return the losses on disk of the last `count` steps before `before`, oldest first."""
+        table = self._scalars.before(before)
+        return [] if table is None else table.column("loss").drop_null().to_pylist()[-count:]
+
+    def last_shares(self, before: int, count: int) -> dict[str, list[float]]:
+        """Return the largest share of each router and addressor at the last steps before `before`, oldest first."""
+        table = self._shares.before(before)
+        found: dict[str, list[float]] = {}
+        if table is not None:
+            for block, shares in zip(
+                table.column("block").to_pylist(), table.column("shares").to_pylist(), strict=True
+            ):
+                found.setdefault(block, []).append(max(shares, default=0.0))
+        return {block: values[-count:] for block, values in found.items()}
+
     def drop_from(self, step: int) -> None:
         """Drop the rows on disk at or after `step`."""
         for table in (self._scalars, self._shares, self._plugins):

@@ -33,11 +33,12 @@ class Upkeep:
         self._chores = Chores(self._idle)
 
     def work(self, seconds: float) -> None:
-        """Go on with what waits for about `seconds`; without limit where too much does."""
+        """Go on for about `seconds` with what waits; where too much does, without limit."""
         while self._layers.ripe(self.newest) > MOST_RIPE:
             self._chores.finish()
             self._chores.add(self._folding())
-        self._chores.work(seconds)
+        if seconds > 0:
+            self._chores.work(seconds)
 
     def finish(self) -> None:
         """Do everything that was begun; one failure does not keep the rest from being done."""
@@ -86,7 +87,7 @@ class Upkeep:
         """Write the manifest as things stand."""
         self.manifest.last_step = self.newest
         self.manifest.layers = self._layers.store.files.items()
-        folder.write_json(self._run / layout.MANIFEST, self.manifest.to_dict())
+        folder.write_text(self._run / layout.MANIFEST, self.manifest.to_json())
 
     def _idle(self) -> Job | None:
         """Return what to do when no window waits."""

@@ -176,6 +176,10 @@ class RunWriter:
         else:
             self.flush()
 
+    def last_values(self, before: int, count: int) -> tuple[list[float], dict[str, list[float]]]:
+        """Return losses, and largest shares by router or addressor, of the last `count` steps before `before`."""
+        return self._tables.last_losses(before, count), self._tables.last_shares(before, count)
+
     def rng_path(self, step: int) -> Path:
         """Return where the RNG state taken before `step` goes; its folder exists."""
         return stream.place(layout.rng_state(self.path, step))
@@ -189,8 +193,9 @@ class RunWriter:
 
     def flush(self) -> None:
         """Write what is buffered; after this a kill loses nothing appended so far. Does one turn of `work`."""
+        begun = time.perf_counter()
         self._save()
-        self.work()
+        self.work(WORK_SECONDS - (time.perf_counter() - begun))
         if self.next_step - self._mirrored_step >= self._config.compaction_every_n_steps:
             self._copy_to_remote()
 
