@@ -79,7 +79,7 @@ def read_runs(source: Source) -> list[Run]:
         state = state_in(source.path)
         if state is None:
             raise ReadError(source.given, f"no {STATE} in this folder or its checkpoint-* folders")
-        inner, folder = Source(str(state)), source.path
+        inner, folder = source.inside(state), source.path
     decoded = inner.decoded()
     if decoded.binary:
         raise ReadError(inner.given, "is a binary file, not JSON")

@@ -58,33 +58,43 @@ def answering(uri: str) -> Iterator[None]:
 
 
 def fetch(uri: str, cache: Path) -> Path:
-    """Copy the tree at `uri` below `cache` and return where it is.
+    """Copy the file or tree at `uri` below `cache` and return where it is.
 
     Raises
     ------
     ReadError
-        If the store cannot be read, or there is nothing at `uri`.
+        If the store cannot be read, there is nothing at `uri`, or the package for its scheme is missing.
     """
-    try:
+    with _readable(uri):
         files, root = connect(uri)
+        root = root.rstrip("/")
         found = files.find(root, detail=True)
-    except Exception as error:  # every fsspec backend raises its own kinds
-        raise ReadError(uri, f"cannot be read ({_first_line(error)})") from error
     if not found:
         raise ReadError(uri, "nothing is there")
-    name = root.rstrip("/").rsplit("/", 1)[-1]
-    home = cache / hashlib.sha256(uri.encode()).hexdigest()[:16] / name
+    # With the name of what it lies in: a log called metrics.csv is named after its folder.
+    last = ["_" if part in ("", ".", "..") else part for part in root.split("/")[-2:]]
+    home = cache.joinpath(hashlib.sha256(uri.encode()).hexdigest()[:16], *last)
     for remote in sorted(found):
-        relative = remote[len(root.rstrip("/")) :].lstrip("/")
-        target = home / relative
-        if not relative or not target.resolve().is_relative_to(home.resolve()):
+        relative = remote[len(root) :].lstrip("/")
+        target = home / relative if relative else home
+        if not target.resolve().is_relative_to(home.resolve()):
             continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with _readable(uri, relative):
+            target.parent.mkdir(parents=True, exist_ok=True)
             files.get_file(remote, str(target))
-        except Exception as error:  # every fsspec backend raises its own kinds
-            raise ReadError(uri, f"{relative}: cannot be read ({_first_line(error)})") from error
     return home
+
+
+@contextmanager
+def _readable(uri: str, inside: str = "") -> Iterator[None]:
+    try:
+        yield
+    except (ImportError, ValueError) as error:  # no fsspec, no package for the scheme, no such scheme
+        raise ReadError(uri, _first_line(error, kind=False)) from None
+    except FileNotFoundError:
+        raise ReadError(uri, "nothing is there") from None
+    except Exception as error:  # every fsspec backend raises its own kinds
+        raise ReadError(uri, f"{inside and inside + ': '}cannot be read ({_first_line(error)})") from error
 
 
 def _fsspec() -> ModuleType:
@@ -96,6 +106,8 @@ def _fsspec() -> ModuleType:
     return found
 
 
-def _first_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
+def _first_line(error: BaseException, *, kind: bool = True) -> str:
+    text = " ".join(str(error).split())[:200]
+    if not kind:
+        return text[:1].lower() + text[1:]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
