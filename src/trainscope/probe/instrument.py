@@ -27,22 +27,10 @@ from .forwards import Forwards
 from .histograms import Histograms
 from .measurement import Measurement, Sum
 from .names import watch
+from .options import Options
 from .reading import Reader, Reading
 from .statistics import Statistics
 from .transfer import to_host
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What to measure, and how often. The defaults are the recorder's."""
-
-    trace_every: int = 1
-    activation_every: int = 5
-    activation_filter: tuple[str, ...] | None = None
-    histogram_every: int = 50
-    histogram_bins: int = 16
-    device: str | None = None
-    """Where statistics are computed; None is where each tensor is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +73,7 @@ class Probe:
         self._calls = 0
         self._since_sample = options.activation_every
         self._since_histogram = options.histogram_every
+        self._since_ratio = options.moments_every
         self._last: Measurement | None = None
         self._clips_last = False
         self._ended = time.perf_counter()
@@ -154,7 +143,9 @@ class Probe:
         found.seconds = time.perf_counter() - self._ended
         sampled = self.forwards.activations.armed
         self._boundary.call("learning rate", self._note_rates, found)
-        self.statistics.measure(found, scaler, self._last, ratio=sampled)
+        ratio = sampled and self._since_ratio >= self._options.moments_every
+        self._since_ratio = 1 if ratio else self._since_ratio + 1
+        self.statistics.measure(found, scaler, self._last, ratio=ratio)
         if self._last is not None and "scale" in found.vectors:
             self._last.vectors["next_scale"] = found.vectors["scale"]
         self._boundary.call("routing", self._note_shares, found)
@@ -234,7 +225,7 @@ class Probe:
         seen = self.forwards.activations.collect()
         if seen is not None:
             found.activations = seen
-            found.vectors.update(activations=seen.rows, medians=seen.medians, dead=seen.dead)
+            found.vectors.update(activations=seen.rows.view(-1), dead=seen.dead)
         attended = self.forwards.attention.collect() if self.forwards.attention is not None else None
         if attended is not None:
             names, calls, rows = attended
