@@ -88,6 +88,22 @@ def write_whole(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
             raise
 
 
+def replace(new: Path, path: Path, *, after: int) -> None:
+    """Put `new` in the place of `path`, with what was appended to that behind the byte `after`.
+
+    Raises
+    ------
+    StoreError
+        If the operating system refuses.
+    """
+    with writing(path):
+        with path.open("rb") as file:
+            file.seek(after)
+            tail = file.read()
+        append_bytes(new, tail)
+        new.replace(path)
+
+
 def write_dictionary(path: Path, found: list[pa.RecordBatch]) -> None:
     """Replace a file by batches that have dictionary columns, which `append` cannot write."""
     sink = pa.BufferOutputStream()
@@ -116,7 +132,7 @@ def _write_all(fd: int, parts: Sequence[bytes | memoryview]) -> None:
 
 def batches(path: Path) -> Iterator[pa.RecordBatch]:
     """Yield the whole record batches of a stream (or Arrow IPC file); a torn tail ends it."""
-    for batch, _ in _scan(path):
+    for batch, _ in scan(path):
         yield batch
 
 
@@ -158,7 +174,7 @@ def is_torn(path: Path) -> bool:
 def whole_length(path: Path) -> int:
     """Return where the last whole message ends, in bytes; 0 if not even the schema is whole."""
     end = 0
-    for _, after in _scan(path):
+    for _, after in scan(path):
         end = after
     if end == 0 and schema_of(path) is not None:
         with pa.OSFile(str(path)) as source:
@@ -179,7 +195,7 @@ def repair(path: Path) -> None:
             os.truncate(path, end)
 
 
-def _scan(path: Path) -> Iterator[tuple[pa.RecordBatch, int]]:
+def scan(path: Path) -> Iterator[tuple[pa.RecordBatch, int]]:
     """Yield each whole batch and where it ends."""
     # Not memory-mapped: a writer that cuts a torn tail off would kill a reader that has it mapped.
     try:

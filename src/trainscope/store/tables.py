@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,10 @@ class StepTables:
         if table is None:
             return []
         return list(table.slice(max(0, len(table) - recent)).to_pylist())
+
+    def thinning(self) -> Iterator[None] | None:
+        """Return the work of thinning a file that has become too long, None if there is none."""
+        return self._scalars.thinning() or self._shares.thinning() or self._plugins.thinning()
 
     def last_losses(self, before: int, count: int) -> list[float]:
         """Return the losses on disk of the last `count` steps before `before`, oldest first."""

@@ -91,7 +91,9 @@ class Upkeep:
 
     def _idle(self) -> Job | None:
         """Return what to do when no window waits."""
-        return self._folding() if self._layers.ripe(self.newest) else self._layers.store.thinning()
+        if self._layers.ripe(self.newest):
+            return self._folding()
+        return self._tables.thinning() or self._layers.store.thinning()
 
     def _folding(self) -> Job:
         yield from self._layers.folding(self.newest)
