@@ -83,7 +83,7 @@ def prepare(tensors: Sequence[Tensor], large: int) -> Prepared:
 def cut(flat: Tensor, most: int = PIECES) -> tuple[Tensor, ...]:
     """Cut a flat tensor into at most so many pieces that torch reduces on one thread, else leave it whole."""
     numel = flat.numel()
-    if numel <= PIECE or numel > PIECE * most or not flat.is_cpu:
+    if numel <= PIECE or numel > PIECE * most or not flat.is_cpu or torch.get_num_threads() == 1:
         return (flat,)
     whole, rest = divmod(numel, PIECE)
     return tuple(flat.split_with_sizes([PIECE] * whole + ([rest] if rest else [])))
@@ -107,19 +107,7 @@ class Reducer:
             counts = tuple(count for one in full for count in one.counts)
             joined = _small([part for one in full for part in one.small], wide)
             found = _shared_out(full, self._large(pieces, counts, wide), joined)
-        squares: list[Tensor] = []
-        others = [piece for one in plain for piece in (*one.pieces, *one.small)]
-        if others:
-            values = torch.stack(_norms(others)).to(wide).square_()
-            lengths = tuple(count for one in plain for count in (*one.counts, *([1] * len(one.small))))
-            if len(lengths) < len(others):
-                values = _by_segment(values, lengths, "sum")
-            squares = list(values.split_with_sizes([len(one) for one in plain]))
-        return found, squares
-
-    def squares(self, prepared: Prepared) -> Tensor:
-        """Return the sums of squares of `prepared`, (n,)."""
-        return self.reduce([], [prepared])[1][0]
+        return found, sums_of_squares(plain, wide)
 
     def _large(self, pieces: list[Tensor], counts: tuple[int, ...], wide: torch.dtype) -> Tensor | None:
         """Return (4, n) squares, totals, lowest, highest."""
@@ -203,6 +191,25 @@ def _small(parts: list[Tensor], wide: torch.dtype) -> Tensor | None:
             for values, kind in ((data * data, "sum"), (data, "sum"), (data, "min"), (data, "max"))
         ]
     )
+
+
+def sums_of_squares(plain: Sequence[Prepared], wide: torch.dtype) -> list[Tensor]:
+    """Return the sums of squares, (n,), of each of `plain`; there must be something in each."""
+    pieces = [piece for one in plain for piece in one.pieces]
+    counts = tuple(count for one in plain for count in one.counts)
+    small = [part for one in plain for part in one.small]
+    parts: list[list[Tensor]] = [[] for _ in plain]
+    if pieces:
+        large = torch.stack(_norms(pieces)).to(wide).square_()
+        large = large if len(counts) == len(pieces) else _by_segment(large, counts, "sum")
+        for part, values in zip(parts, large.split_with_sizes([len(one.counts) for one in plain]), strict=True):
+            part.append(values)
+    if small:
+        lengths = tuple(part.numel() for part in small)
+        sums = _by_segment(torch.cat(small).to(wide).square(), lengths, "sum")
+        for part, values in zip(parts, sums.split_with_sizes([len(one.small) for one in plain]), strict=True):
+            part.append(values)
+    return [part[0] if len(part) == 1 else torch.cat(part) for part in parts]
 
 
 def _kind_by_kind(pieces: list[Tensor], wide: torch.dtype) -> Tensor:

@@ -13,7 +13,7 @@ from . import scaling
 from .boundary import Boundary
 from .gradients import Gradients, Now
 from .measurement import High, Measurement, Sum
-from .moments import Moments, Prepared, Reducer, moments, prepare
+from .moments import Moments, Prepared, Reducer, moments, prepare, sums_of_squares
 from .names import Watched
 from .optimizer_state import States, rms_sums
 from .shards import Shards
@@ -25,7 +25,6 @@ RATIO_SAMPLE = 2_048
 """Numbers of a gradient that RMS_t is taken on."""
 FLAT = 1e-2
 """Below this ratio of variance to squared mean, single precision has no digits left for the variance."""
-
 
 Plain = dict[Sum, tuple[Sequence[int], Prepared]]
 """Row of the table to the places and tensors whose squares go there."""
@@ -51,7 +50,7 @@ class Statistics:
         self._device = torch.device(device) if device is not None else first
         self._wide = wide_dtype(self._device)
         self._numel = self._vector([part.numel() for part in parts])
-        self._updates = Updates(watched.tensors, self._device, self._wide)
+        self._updates = Updates(watched.tensors, watched.large, self._device, self._wide)
         self._reducer = Reducer()
         self._precise: frozenset[int] = frozenset()
         self._prepared: dict[str, tuple[list[int], Prepared]] = {}
@@ -83,14 +82,15 @@ class Statistics:
     def settle(self, previous: Measurement) -> None:
         """Add to `previous` what its optimizer step changed, where no further step is measured."""
         if "update" in previous.has:
-            squares = self._reducer.squares(self._updates.changed(keep=False)) * self._updates.whole
+            squares = sums_of_squares([self._updates.changed(keep=False)], self._wide)[0] * self._updates.whole
             previous.vectors["update"] = self._row(self._all, squares)
 
     def clip(self, previous: Measurement) -> None:
         """Note the gradients that `previous` measured as they are now, after clipping."""
         places = self.gradients.present()
         previous.clipped = True
-        previous.vectors["clipped"] = self._row(places, self._reducer.squares(self.gradients.prepare(places)))
+        squares = sums_of_squares([self.gradients.prepare(places)], self._wide)[0]
+        previous.vectors["clipped"] = self._row(places, squares)
 
     def learn(self, *, flat: Sequence[int], bad: bool) -> None:
         """Take back from the host which weights need more digits, and whether gradients are not finite."""
