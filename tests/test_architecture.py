@@ -12,12 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "trainscope"
 MOST_LINES = 250
-LONGER: Mapping[str, str] = {
-    "probe/activations.py": "hooks and the statistics they feed share one state; to be split",
-    "probe/reading.py": "one pass over everything a step left on the device; to be split",
-    "probe/statistics.py": "one measuring pass over the tensors of a step; to be split",
-    "recorder/session.py": "one step's order of events; to be split",
-}
+LONGER: Mapping[str, str] = {}
 """Files that may be longer, each with the reason."""
 NUMERICAL = {"numpy", "pyarrow", "pandas", "torch", "altair", "rich", "pydantic", "jinja2"}
 NEVER = {"torch", "altair", "matplotlib"}

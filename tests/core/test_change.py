@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainscope.core.change import cusum_alarms
-
-LIMIT = 50
+from trainscope.core.change import MOST_ALARMS as LIMIT
+from trainscope.core.change import SLACK, Cusum, cusum_alarms
 
 
 def by_the_book(z: np.ndarray, slack: float, threshold: float) -> list[tuple[int, int]]:
@@ -34,6 +33,36 @@ QUARTERS = st.lists(st.integers(-16, 16).map(lambda k: k / 4.0), max_size=120).m
 @given(QUARTERS, st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.sampled_from([0.25, 1.0, 4.0, 12.0]))
 def test_the_alarms_are_those_of_a_plain_loop(z, slack, threshold):
     assert cusum_alarms(z, slack, threshold) == by_the_book(z, slack, threshold)
+
+
+def live(z: np.ndarray, slack: float, threshold: float) -> list[int]:
+    """Alarms of the recursion that the live detector feeds."""
+    alarms: list[int] = []
+    cusum = Cusum(slack)
+    for i, x in enumerate(z):
+        if cusum.add(float(x)) >= threshold:
+            alarms.append(i)
+            cusum.restart()
+    return alarms[:LIMIT]
+
+
+@settings(deadline=None, max_examples=200)
+@given(QUARTERS, st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.sampled_from([0.25, 1.0, 4.0, 12.0]))
+def test_live_and_after_the_fact_alarm_at_the_same_points(z, slack, threshold):
+    assert live(z, slack, threshold) == [alarm for _, alarm in cusum_alarms(z, slack, threshold)]
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.3, 0.6])
+def test_live_and_after_the_fact_agree_on_noise_with_shifts_in_it(phi):
+    rng = np.random.default_rng(7)
+    z = rng.normal(size=5_000)
+    for i in range(1, len(z)):
+        z[i] += phi * z[i - 1]
+    z[1000:1040] += 2.0
+    z[3000:] += 1.0
+    found = live(np.clip(z, -4, 4), SLACK, 12.0)
+    assert len(found) > 5
+    assert found == [alarm for _, alarm in cusum_alarms(np.clip(z, -4, 4), SLACK, 12.0)]
 
 
 def test_a_shift_is_dated_at_its_first_point():

@@ -42,7 +42,7 @@ def close(got, want):
         assert got[key] == pytest.approx(value, rel=2e-4, abs=2e-5), key
 
 
-def batches(count=3, rows=200):
+def batches(count=3, rows=100):
     torch.manual_seed(1)
     return [torch.randn(rows, 6) * (1 + i) + i for i in range(count)]
 
@@ -146,7 +146,55 @@ def test_outliers_are_not_lost_in_a_sample(attach, stats):
     probe = attach(net)
     net(x).sum().backward()
     (reading,) = probe.read([probe.measure()])
-    close(stats(reading, "1.weight"), truth(x))
+    got, want = stats(reading, "1.weight"), truth(x)
+    assert got["act_max_abs"] == want["act_max_abs"]
+    assert got["act_kurtosis"] == pytest.approx(want["act_kurtosis"], rel=0.1)
+
+
+def test_extremes_are_of_all_numbers_and_the_rest_of_whole_examples(attach, stats):
+    net = nn.Sequential(nn.Linear(4, 1000))
+    torch.manual_seed(0)
+    x = torch.randn(100, 4)
+    x[97] = 50.0
+    probe = attach(net)
+    net(x).sum().backward()
+    (reading,) = probe.read([probe.measure()])
+    got, want = stats(reading, "0.weight"), truth(net(x)[::4])
+    want.update({key: value for key, value in truth(net(x)).items() if key in ("act_min", "act_max", "act_max_abs")})
+    close(got, want)
+
+
+def test_one_example_is_measured_whole_however_large(attach, stats):
+    net = nn.Sequential(nn.Linear(4, 1000))
+    torch.manual_seed(0)
+    x = torch.randn(2, 300, 4)
+    probe = attach(net)
+    for _ in range(2):
+        net(x).sum().backward()
+        (reading,) = probe.read([probe.measure()])
+        net.eval()
+        want, every = truth(net(x)[:1]), truth(net(x))
+        net.train()
+        want.update({key: every[key] for key in ("act_min", "act_max", "act_max_abs")})
+        close(stats(reading, "0.weight"), want)
+
+
+def test_many_modules_of_one_size_keep_their_own_numbers(attach, stats):
+    """More than are reduced together, and some are called twice."""
+    torch.manual_seed(0)
+    net = nn.Sequential(*(nn.Linear(6, 6) for _ in range(40)))
+    probe = attach(net)
+    for calls in (2, 2):
+        x = torch.randn(20, 6)
+        for turn in range(calls):
+            net(x + turn).sum().backward()
+        (reading,) = probe.read([probe.measure()])
+        net.eval()
+        for at in (0, 17, 39):
+            want = torch.cat([net[: at + 1](x + turn) for turn in range(calls)])
+            close(stats(reading, f"{at}.weight"), truth(want))
+        net.train()
+        net.zero_grad()
 
 
 def test_activations_far_from_zero_keep_their_kurtosis(attach, stats):
@@ -154,7 +202,7 @@ def test_activations_far_from_zero_keep_their_kurtosis(attach, stats):
     nn.init.constant_(net[0].bias, 500.0)
     probe = attach(net)
     torch.manual_seed(0)
-    x = torch.randn(300, 50)
+    x = torch.randn(80, 50)
     net(x).sum().backward()
     (reading,) = probe.read([probe.measure()])
     got, want = stats(reading, "0.weight"), truth(net(x))
@@ -175,5 +223,6 @@ def test_a_batch_kept_for_the_median_does_not_keep_the_activation_alive(attach):
     net = Net()
     probe = attach(net)
     net(batches(1, rows=5000)[0]).sum().backward()
-    kept = sum(s.untyped_storage().nbytes() for seen in probe.forwards.activations._seen.values() for s in seen.samples)
-    assert kept < 64_000
+    batches_kept = probe.forwards.activations._meter._batches.values()
+    kept = sum(batch.copies.untyped_storage().nbytes() for batch in batches_kept)
+    assert kept < 3 * 32 * 4 * 32_768

@@ -97,7 +97,7 @@ def test_a_large_update_is_estimated_within_five_percent(attach, stats):
 def test_adam_norms_and_rms_are_those_of_its_state(attach, stats):
     model = nn.Linear(30, 20)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.9, 0.99))
-    probe = attach(model, [optimizer])
+    probe = attach(model, [optimizer], moments_every=1)
     for seed in range(4):
         optimizer.zero_grad()
         torch.manual_seed(seed)
@@ -119,7 +119,7 @@ def test_adam_norms_and_rms_are_those_of_its_state(attach, stats):
 def test_momentum_of_sgd_is_a_first_moment_and_there_is_no_second(attach, stats):
     model = nn.Linear(4, 4)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    probe = attach(model, [optimizer])
+    probe = attach(model, [optimizer], moments_every=1)
     for _ in range(2):
         model(torch.ones(1, 4)).sum().backward()
         found = probe.measure()
@@ -287,3 +287,22 @@ def test_lazy_modules_are_listed_once_they_have_weights(attach):
     model(torch.ones(2, 5)).sum().backward()
     (reading,) = probe.read([probe.measure()])
     assert reading.names == ("0.weight", "0.bias")
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_weights_and_updates_are_of_now_whatever_their_layout(attach, stats, layout):
+    torch.manual_seed(0)
+    model = nn.Conv2d(64, 80, 3).to(memory_format=layout)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    probe = attach(model, [optimizer])
+    for _ in range(3):
+        model(torch.randn(1, 64, 5, 5)).square().mean().backward()
+        found = probe.measure()
+        before = model.weight.detach().clone()
+        optimizer.step()
+    probe.settle()
+    (reading,) = probe.read([found])
+    got = stats(reading, "weight")
+    assert got["weight_l2_norm"] == pytest.approx(before.norm().item(), rel=1e-6)
+    assert got["weight_max"] == before.max().item()
+    assert got["update_l2_norm"] == pytest.approx((model.weight - before).norm().item(), rel=0.2)

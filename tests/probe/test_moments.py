@@ -89,3 +89,14 @@ def test_precise_moments_give_the_variance_of_a_tensor_that_is_nearly_one():
     found = moments([tensor])
     variance = (found.squares / 10_000 - (found.total / 10_000) ** 2).item()
     assert math.sqrt(variance) == pytest.approx(tensor.double().std().item(), rel=1e-3)
+
+
+def test_a_transposed_weight_is_followed_without_a_copy():
+    """Channels last, for one: a copy that was kept would show the weights of an earlier step for ever."""
+    from trainscope.probe.tensors import flatten
+
+    weight = torch.randn(8, 3, 5, 5).to(memory_format=torch.channels_last)
+    flat = flatten(weight)
+    weight[0, 0, 0, 0] = 1e6
+    assert flat.max() == 1e6
+    assert flat.numel() == weight.numel()

@@ -72,7 +72,9 @@ def test_an_arrow_ipc_file_is_read_too(tmp_path):
     assert stream.read(path).column("step").to_pylist() == [4, 4]
 
 
-def test_a_write_that_fails_half_way_is_undone(path, monkeypatch):
+@pytest.mark.parametrize("copied", [1 << 20, 0], ids=["in one write", "part by part"])
+def test_a_write_that_fails_half_way_is_undone(path, monkeypatch, copied):
+    monkeypatch.setattr(stream, "COPIED_BYTES", copied)
     before = path.read_bytes()
     real = os.write
 
@@ -84,7 +86,7 @@ def test_a_write_that_fails_half_way_is_undone(path, monkeypatch):
     large = stream.messages(None, [batch(3)])[:150]
     monkeypatch.setattr(os, "write", disk_full)
     with pytest.raises(StoreError, match="No space left on device"):
-        stream.append_bytes(path, large)
+        stream.append_bytes(path, large[:120], memoryview(large)[120:])
     assert path.read_bytes() == before
 
 

@@ -7,6 +7,7 @@
     ├── RecorderError     the recorder was used out of order
     ├── ConfigError       a settings file or an option is wrong
     ├── StoreError        a recorded run cannot be written
+    │   └── RemoteError   its copy in a remote store cannot
     └── TrainingFailedError  a training command crashed, timed out or took no step
 
 Library code raises these and never prints or exits; ``cli/`` alone turns them into messages and
@@ -61,6 +62,10 @@ class RecorderError(TrainscopeError):
 
 class StoreError(TrainscopeError):
     """A recorded run cannot be written: disk full, folder gone, remote store silent."""
+
+
+class RemoteError(StoreError):
+    """The copy of a recorded run in a remote store cannot be written; the run itself is whole."""
 
 
 class TrainingFailedError(TrainscopeError):

@@ -24,11 +24,10 @@ from __future__ import annotations
 
 import math
 
+from trainscope.core.change import CLIP, SLACK, Cusum, inflation
 from trainscope.online.base import AnomalyDetector
 from trainscope.online.level import Level
 
-CLIP = 4.0
-"""Sigmas one value may add: a single outlier cannot make a shift."""
 BACK = 4.0
 """The median of the newest values must be below this score for a spike to count as over."""
 
@@ -56,18 +55,18 @@ class ChangePoint(AnomalyDetector):
     def __init__(
         self,
         threshold: float = 12.0,
-        slack: float = 0.5,
+        slack: float = SLACK,
         spike: float = 8.0,
         window: int = 200,
         warmup: int = 60,
         cooldown: int = 20,
     ) -> None:
         self.warmup = warmup
-        self._threshold, self._slack, self._spike = threshold, slack, spike
+        self._threshold, self._spike = threshold, spike
         self._cooldown = cooldown
         self._window = max(window, warmup)
         self._level = Level(self._window)
-        self._sum = 0.0
+        self._cusum = Cusum(slack)
         self._low, self._high = math.inf, -math.inf
         self._after: list[float] | None = None
 
@@ -85,11 +84,11 @@ class ChangePoint(AnomalyDetector):
             return self._early(value)
         self._level.fit()
         z = self._level.score(value)
-        self._sum = max(0.0, self._sum + min(max(z, -CLIP), CLIP) - self._slack)
-        if z >= self._spike or self._sum >= self._limit():
-            score = max(z, self._sum)
-            self._sum, self._after = 0.0, [value]
-            return score
+        total = self._cusum.add(min(max(z, -CLIP), CLIP))
+        if z >= self._spike or total >= self._limit():
+            self._cusum.restart()
+            self._after = [value]
+            return max(z, total)
         self._level.add(value)
         return None
 
@@ -98,8 +97,7 @@ class ChangePoint(AnomalyDetector):
 
         A level taken from few values is off by more, and a sum adds that error up.
         """
-        phi = self._level.phi
-        return self._threshold * (1 + phi) / (1 - phi) * math.sqrt(self._window / self._level.count)
+        return self._threshold * inflation(self._level.phi) * math.sqrt(self._window / self._level.count)
 
     def _early(self, value: float) -> float | None:
         """Judge a value before the level is known: only a leap far beyond all before it is an anomaly."""

@@ -4,8 +4,9 @@ It must also work where the rest of the package is not installed, so it imports 
 """
 
 from .boundary import Boundary
-from .instrument import Options, Probe
+from .instrument import Probe
 from .measurement import Measurement
+from .options import Options
 from .reading import Reading
 
 __all__ = ["Boundary", "Measurement", "Options", "Probe", "Reading"]

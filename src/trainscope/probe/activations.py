@@ -1,28 +1,26 @@
 """Activation statistics, from forward hooks that exist only during the steps that are sampled.
 
 Every training forward of the step counts, so that with gradient accumulation the numbers are over all
-micro-batches. A forward of the model in evaluation mode, under ``inference_mode``, or inside a backward
+micro-batches: extremes and dead units of all numbers, the rest of up to `SAMPLE` numbers of whole examples
+in each forward. A forward of the model in evaluation mode, under ``inference_mode``, or inside a backward
 (the second run of activation checkpointing) does not count. Modules compiled by ``torch.compile`` are left
 alone.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from .compiling import is_compiled
-from .moments import piece_sizes
+from .forward_moments import Forward, Meter
 from .names import modules
-from .tensors import dense, spread
+from .tensors import dense
 
-MEDIAN_SAMPLE = 1_024
-"""Numbers per forward that the median is taken of: its standard error is 0.04 standard deviations."""
 _SILENT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.Identity, nn.Flatten)
 _FUNCTIONS = (
     *(nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.RReLU, nn.ELU, nn.CELU, nn.SELU, nn.GELU, nn.SiLU),
@@ -31,36 +29,29 @@ _FUNCTIONS = (
 """Modules after which a unit that never answers is dead."""
 
 
-@dataclass(slots=True, eq=False)
-class Seen:
-    """What one module gave at one sampled step."""
-
-    rows: list[tuple[Tensor, list[Tensor]]] = field(default_factory=list)
-    """For each forward, what `Activations._measure` returned."""
-    counts: list[int] = field(default_factory=list)
-    """Numbers in each forward."""
-    samples: list[Tensor] = field(default_factory=list)
-    peak: Tensor | None = None
-    """Largest magnitude of every unit so far; only after activation functions."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Sampled:
     """The activations of one sampled step, still on the device."""
 
-    names: tuple[str, ...]
-    counts: tuple[tuple[int, ...], ...]
-    """Numbers in each forward of each module."""
-    pieces: tuple[int, ...]
-    """Pieces that each forward was cut into, module after module."""
+    layout: Layout
     rows: Tensor
-    """The mean of each forward, then five numbers a piece."""
+    """(forwards, FIELDS), module after module."""
+    dead: Tensor
+    """Share of units that stayed at 0, of the modules that `layout` says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the numbers of a sampled step belong to; most steps have the same."""
+
+    names: tuple[str, ...]
+    """The n modules."""
+    counts: tuple[tuple[int, ...], ...]
+    """Numbers measured in each forward of each module."""
     thirds: bool
     """Whether third powers were summed."""
-    medians: Tensor
-    """(n,)"""
-    dead: Tensor
-    """(n,) share of units that stayed at 0; NaN where it is not an activation function."""
+    functions: tuple[int, ...]
+    """Which modules are activation functions."""
 
 
 class Activations:
@@ -92,10 +83,8 @@ class Activations:
         self._armed = False
         self._leaves: list[tuple[nn.Module, Callable[..., None]]] | None = None
         self._all: list[nn.Module] = []
-        self._seen: dict[str, Seen] = {}
-        self._thirds = True
-        """Whether third powers are summed: merging several forwards needs them, and one forward does not."""
-        self._scratch: tuple[Tensor, Tensor] | None = None
+        self._seen: dict[str, list[Forward]] = {}
+        self._meter = Meter()
 
     @property
     def armed(self) -> bool:
@@ -126,26 +115,19 @@ class Activations:
         seen, self._seen = self._seen, {}
         if not seen:
             return None
-        rows = [row for s in seen.values() for row in s.rows]
-        thirds, self._thirds = self._thirds, any(len(s.rows) > 1 for s in seen.values())
-        device = rows[0][0].device
-        flat = [mean for mean, _ in rows] + [value for _, row in rows for value in row]
-        if any(value.device != device or value.dtype != flat[0].dtype for value in flat):
-            flat = [value.to(device, torch.float32, non_blocking=True) for value in flat]
-        samples = [s.samples[0] if len(s.samples) == 1 else torch.cat(s.samples) for s in seen.values()]
-        missing = torch.full((), torch.nan, device=device)
-        dead = [
-            missing if s.peak is None else (s.peak <= 0).float().mean().to(device, non_blocking=True)
-            for s in seen.values()
-        ]
+        rows = self._meter.take()
+        thirds, self._meter.thirds = self._meter.thirds, any(len(forwards) > 1 for forwards in seen.values())
+        numbers = [forward.number for forwards in seen.values() for forward in forwards]
+        if numbers != sorted(numbers):  # several forwards of several modules take turns
+            rows = rows[torch.tensor(numbers).to(rows.device, non_blocking=True)]
+        peaks = [_peak(forwards) for forwards in seen.values()]
+        counts = tuple(tuple(forward.count for forward in forwards) for forwards in seen.values())
+        functions = tuple(i for i, peak in enumerate(peaks) if peak is not None)
+        dead = [(peak <= 0).float().mean().to(rows.device, non_blocking=True) for peak in peaks if peak is not None]
         return Sampled(
-            tuple(seen),
-            tuple(tuple(s.counts) for s in seen.values()),
-            tuple(len(row) // 5 for _, row in rows),
-            torch.stack(flat),
-            thirds,
-            _medians([sample.to(device, non_blocking=True) for sample in samples]),
-            torch.stack(dead),
+            Layout(tuple(seen), counts, thirds, functions),
+            rows,
+            torch.stack(dead) if dead else rows.new_empty(0),
         )
 
     def _hook(self, name: str) -> Callable[..., None]:
@@ -160,66 +142,22 @@ class Activations:
         return self._guard(hook)
 
     def _note(self, name: str, module: nn.Module, values: Tensor) -> None:
-        seen = self._seen.setdefault(name, Seen())
-        flat = values.reshape(-1)
-        seen.rows.append(self._measure(flat))
-        seen.counts.append(flat.numel())
-        # Cloned: a view would keep the activation in memory.
-        seen.samples.append(spread(values, MEDIAN_SAMPLE)[:MEDIAN_SAMPLE].to(torch.float32, copy=True))
+        units: tuple[int, ...] = ()
         if isinstance(module, _FUNCTIONS) and values.dim() > 1:
-            units = 1 if values.dim() == 4 else values.dim() - 1  # channels of an image, else the last dimension
-            peak = values.abs().amax(dim=[d for d in range(values.dim()) if d != units])
-            if seen.peak is None or seen.peak.shape != peak.shape:
-                seen.peak = peak
-            else:
-                seen.peak = torch.maximum(seen.peak, peak)
-
-    def _measure(self, flat: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Return the mean, and for every piece: sum of 2nd powers, root of 4th, 3rd; lowest, highest."""
-        count = flat.numel()
-        kind = torch.float64 if flat.dtype == torch.float64 else torch.float32
-        pieces = flat.split_with_sizes(piece_sizes(count)) if flat.is_cpu else (flat,)
-        first, second = self._buffers(pieces[0].numel(), kind, flat.device)
-        sums = [torch.sum(piece, dtype=kind) for piece in pieces]
-        mean = (sums[0] if len(sums) == 1 else torch.stack(sums).sum()) / count
-        rows: list[Tensor] = []
-        for piece in pieces:
-            centred = first[: piece.numel()]
-            if piece.dtype == kind:
-                torch.sub(piece, mean, out=centred)
-            else:
-                centred.copy_(piece).sub_(mean)
-            low, high = torch.aminmax(centred)
-            # No dot products: they wake the threads of another library.
-            if self._thirds:
-                squared = torch.mul(centred, centred, out=second[: piece.numel()])
-                rows += [
-                    squared.sum(),
-                    torch.linalg.vector_norm(squared),
-                    centred.mul_(squared).sum(),
-                    low,
-                    high,
-                ]
-            else:
-                centred.mul_(centred)
-                rows += [centred.sum(), torch.linalg.vector_norm(centred), mean, low, high]
-        return mean, rows
-
-    def _buffers(self, size: int, kind: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-        kept = self._scratch
-        if kept is None or kept[0].numel() < size or kept[0].dtype != kind or kept[0].device != device:
-            kept = (
-                torch.empty(size, dtype=kind, device=device),
-                torch.empty(size, dtype=kind, device=device),
-            )
-            self._scratch = kept if device.type == "cpu" else None
-        return kept
+            unit = 1 if values.dim() == 4 else values.dim() - 1  # channels of an image, else the last dimension
+            units = tuple(d for d in range(values.dim()) if d != unit)
+        forwards = self._seen.setdefault(name, [])
+        forwards.append(self._meter.measure(values, units))
 
 
-def _medians(samples: list[Tensor]) -> Tensor:
-    if len({sample.numel() for sample in samples}) == 1:
-        return torch.stack(samples).median(dim=1).values
-    return torch.stack([sample.median() for sample in samples])
+def _peak(forwards: Sequence[Forward]) -> Tensor | None:
+    """Return the largest magnitude of every unit over the forwards; the last, where their shapes differ."""
+    peak: Tensor | None = None
+    for forward in forwards:
+        if forward.peak is not None:
+            same = peak is not None and peak.shape == forward.peak.shape
+            peak = torch.maximum(peak, forward.peak) if peak is not None and same else forward.peak
+    return peak
 
 
 def main_tensor(output: object) -> Tensor | None:
@@ -248,45 +186,3 @@ def leaves(model: nn.Module) -> list[tuple[str, nn.Module]]:
         elif next(iter(module._parameters.values()), None) is not None:
             found.append((name, module))  # children, and weights of its own that they do not use
     return found
-
-
-def combine(rows: Tensor, counts: Sequence[Sequence[int]], pieces: Sequence[int], *, thirds: bool) -> Tensor:
-    """Merge pieces and forwards of each module, on the host, in float64.
-
-    Forwards are merged with the pairwise update of central moments (Pébay, "Formulas for robust, one-pass
-    parallel computation of covariances and arbitrary-order statistical moments", 2008).
-
-    Returns
-    -------
-    (n, 7) Tensor
-        Count, mean, sums of the 2nd, 3rd and 4th power around the mean, lowest, highest.
-    """
-    rows = rows.double()
-    mean, table = rows[: len(pieces)], rows[len(pieces) :].view(-1, 5)
-    table[:, 1].square_()
-    lengths = torch.tensor(pieces)
-    if not thirds:
-        table[:, 2] = torch.nan
-    second, fourth, third = torch.segment_reduce(table[:, :3].contiguous(), "sum", lengths=lengths).unbind(1)
-    low = torch.segment_reduce(table[:, 3].contiguous(), "min", lengths=lengths) + mean
-    high = torch.segment_reduce(table[:, 4].contiguous(), "max", lengths=lengths) + mean
-    numbers = torch.tensor([float(n) for module in counts for n in module], dtype=torch.float64)
-    forwards = torch.stack([numbers, mean, second, third, fourth, low, high], 1)
-    if len(forwards) == len(counts):
-        return forwards
-    return torch.stack([functools.reduce(_merge, f) for f in forwards.split_with_sizes([len(c) for c in counts])])
-
-
-def _merge(a: Tensor, b: Tensor) -> Tensor:
-    (na, ma, a2, a3, a4, la, ha), (nb, mb, b2, b3, b4, lb, hb) = a.unbind(), b.unbind()
-    n, d = na + nb, mb - ma
-    s2 = a2 + b2 + d**2 * na * nb / n
-    s3 = a3 + b3 + d**3 * na * nb * (na - nb) / n**2 + 3 * d * (na * b2 - nb * a2) / n
-    s4 = (
-        a4
-        + b4
-        + d**4 * na * nb * (na**2 - na * nb + nb**2) / n**3
-        + 6 * d**2 * (na**2 * b2 + nb**2 * a2) / n**2
-        + 4 * d * (na * b3 - nb * a3) / n
-    )
-    return torch.stack([n, ma + d * nb / n, s2, s3, s4, torch.minimum(la, lb), torch.maximum(ha, hb)])

@@ -101,10 +101,8 @@ class Attention:
             scores = _scores(name, args, kwargs)
             if scores is None:
                 return
-            shown = scores.masked_fill(scores < _MASKED, -torch.inf)
-            top = shown.amax()
-            weights = torch.softmax(shown, dim=-1)
-            entropy = torch.special.entr(weights).sum(-1).nanmean()
+            top = scores.amax()
+            entropy = torch.special.entr(torch.softmax(scores, dim=-1)).sum(-1).nanmean()
         module = self._caller()
         if module is not None:
             self._seen.setdefault(module, []).append(torch.stack([top, entropy]))
@@ -153,7 +151,7 @@ def _scores(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor
     dimension = kwargs.get("dim", args[1] if len(args) > 1 else None)
     if not isinstance(scores, Tensor) or scores.dim() != 4 or dimension not in (-1, 3):
         return None
-    return scores[0, :, :: _every(scores.shape[2])].detach().float()
+    return _shown(scores[0, :, :: _every(scores.shape[2])].detach().float())
 
 
 def _every(queries: int) -> int:
@@ -176,18 +174,29 @@ def _of_sdpa(
     if query.dim() < 3 or query.is_nested:
         return None
     size = query.shape[-1]
-    q, k = (t.detach().float() for t in (query, key))
+    q, k = query.detach(), key.detach()
     while q.dim() > 3:
         q, k = q[0], k[0]
     if enable_gqa and q.shape[0] != k.shape[0]:
         k = k.repeat_interleave(q.shape[0] // k.shape[0], dim=0)
     every = _every(q.shape[-2])
-    scores = q[:, ::every] @ k.transpose(-1, -2) * (size**-0.5 if scale is None else scale)
+    scores = (q[:, ::every].float() @ k.transpose(-1, -2).float()).mul_(size**-0.5 if scale is None else scale)
     if is_causal:
-        place = torch.arange(q.shape[-2], device=q.device)[::every]
-        later = torch.arange(k.shape[-2], device=q.device) > place.unsqueeze(1)
-        scores = scores.masked_fill(later, -torch.inf)
-    return scores if attn_mask is None else _masked(scores, attn_mask, every)
+        scores += _causal(q.shape[-2], k.shape[-2], every, q.device)
+    return scores if attn_mask is None else _shown(_masked(scores, attn_mask, every))
+
+
+@functools.lru_cache(maxsize=8)
+def _causal(queries: int, keys: int, every: int, device: torch.device) -> Tensor:
+    """Return what hides the later keys of every so many queries, when added to their scores."""
+    place = torch.arange(queries, device=device)[::every]
+    later = torch.arange(keys, device=device) > place.unsqueeze(1)
+    return torch.zeros(later.shape, device=device).masked_fill_(later, -torch.inf)
+
+
+def _shown(scores: Tensor) -> Tensor:
+    """Return scores with minus infinity for every masked key."""
+    return scores.masked_fill(scores < _MASKED, -torch.inf)
 
 
 def _masked(scores: Tensor, mask: Tensor, every: int) -> Tensor:
@@ -226,4 +235,4 @@ def _of_multihead(*args: Any, **kwargs: Any) -> Tensor | None:
     if padding is not None:
         first = padding[0] if padding.dim() == 2 else padding
         scores = scores.masked_fill(first, -torch.inf) if first.dtype == torch.bool else scores + first
-    return scores
+    return _shown(scores)

@@ -32,8 +32,10 @@ class Histograms:
         self._bins = bins
         self.edges: Tensor | None = None
         """(n, bins + 1) float64 on the host, None before the first count."""
+        self.known: dict[str, Sequence[float]] = {}
+        """Edges that parameters have had before, by name; used again, unless the number of bins is another."""
 
-    def choose(self, weights: Sequence[Tensor], numel: Sequence[int], shards: Shards) -> None:
+    def choose(self, names: Sequence[str], weights: Sequence[Tensor], numel: Sequence[int], shards: Shards) -> None:
         """Fix the edges. Once a run; this waits for the device."""
         found = moments(weights)
         table = torch.stack([found.total, found.squares])
@@ -45,6 +47,15 @@ class Histograms:
         half = (WIDTH * deviation).clamp(min=FLOOR)
         steps = torch.linspace(-1.0, 1.0, self._bins + 1, dtype=torch.float64)
         self.edges = mean.unsqueeze(1) + half.unsqueeze(1) * steps
+        for place, name in enumerate(names):
+            if len(self.known.get(name, ())) == self._bins + 1:
+                self.edges[place] = torch.tensor(self.known[name], dtype=torch.float64)
+
+    def forget_order(self, names: Sequence[str]) -> None:
+        """Choose anew at the next count, with the same edges for the parameters called `names`."""
+        if self.edges is not None:
+            self.known.update(zip(names, self.edges.tolist(), strict=True))
+            self.edges = None
 
     def count(self, weights: Sequence[Tensor], shards: Shards) -> Tensor:
         """Return (n * bins,) counts on the device of the weights; :meth:`choose` comes first.

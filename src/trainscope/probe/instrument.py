@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,22 +27,10 @@ from .forwards import Forwards
 from .histograms import Histograms
 from .measurement import Measurement, Sum
 from .names import watch
+from .options import Options
 from .reading import Reader, Reading
 from .statistics import Statistics
 from .transfer import to_host
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What to measure, and how often. The defaults are the recorder's."""
-
-    trace_every: int = 1
-    activation_every: int = 5
-    activation_filter: tuple[str, ...] | None = None
-    histogram_every: int = 50
-    histogram_bins: int = 16
-    device: str | None = None
-    """Where statistics are computed; None is where each tensor is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +73,7 @@ class Probe:
         self._calls = 0
         self._since_sample = options.activation_every
         self._since_histogram = options.histogram_every
+        self._since_ratio = options.moments_every
         self._last: Measurement | None = None
         self._clips_last = False
         self._ended = time.perf_counter()
@@ -110,6 +99,17 @@ class Probe:
             self._statistics = Statistics(watched, self._optimizers, self._boundary, self._options.device)
             self._reader = Reader(watched, self._model)
         return self._statistics
+
+    def use(self, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+        """Go on with other optimizers; what was measured must have been settled and read."""
+        if self._statistics is not None:
+            self._histograms.forget_order(self._statistics.watched.names)
+        self._optimizers = tuple(optimizers)
+        self._statistics = self._reader = self._last = None
+
+    def keep_edges(self, edges: Mapping[str, Sequence[float]]) -> None:
+        """Use the histogram edges that these parameters had in an earlier session."""
+        self._histograms.known.update(edges)
 
     def before_clip(self, parameters: list[Tensor]) -> None:
         """Measure gradients before they are clipped, unless their step has been measured already."""
@@ -143,7 +143,9 @@ class Probe:
         found.seconds = time.perf_counter() - self._ended
         sampled = self.forwards.activations.armed
         self._boundary.call("learning rate", self._note_rates, found)
-        self.statistics.measure(found, scaler, self._last, ratio=sampled)
+        ratio = sampled and self._since_ratio >= self._options.moments_every
+        self._since_ratio = 1 if ratio else self._since_ratio + 1
+        self.statistics.measure(found, scaler, self._last, ratio=ratio)
         if self._last is not None and "scale" in found.vectors:
             self._last.vectors["next_scale"] = found.vectors["scale"]
         self._boundary.call("batch", self._note_batches, found)
@@ -229,7 +231,7 @@ class Probe:
         seen = self.forwards.activations.collect()
         if seen is not None:
             found.activations = seen
-            found.vectors.update(activations=seen.rows, medians=seen.medians, dead=seen.dead)
+            found.vectors.update(activations=seen.rows.view(-1), dead=seen.dead)
         attended = self.forwards.attention.collect() if self.forwards.attention is not None else None
         if attended is not None:
             names, calls, rows = attended
@@ -239,6 +241,6 @@ class Probe:
     def _note_histograms(self, found: Measurement) -> None:
         watched, shards = self.statistics.watched, self.statistics.shards
         if self._histograms.edges is None:
-            self._histograms.choose(watched.tensors, watched.numel, shards)
+            self._histograms.choose(watched.names, watched.tensors, watched.numel, shards)
         found.vectors["histograms"] = self._histograms.count(watched.tensors, shards)
         found.histogram_edges = self._histograms.edges

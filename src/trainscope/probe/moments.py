@@ -12,13 +12,15 @@ millisecond's work costs more than the work.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from .tensors import LOW_PRECISION, dense_all, wide_dtype
+from .tensors import LOW_PRECISION, dense_all, flatten, wide_dtype
 
 SMALL = 4_096
 """Tensors of up to this many numbers are joined."""
@@ -42,6 +44,11 @@ class Prepared:
     def __len__(self) -> int:
         return len(self.counts) + len(self.small)
 
+    def begins(self) -> list[int]:
+        """Return where each tensor begins in memory: not where the tensor itself does, if it was copied."""
+        places = itertools.accumulate(self.counts[:-1], initial=0) if self.counts else ()
+        return [*(self.pieces[at].data_ptr() for at in places), *(part.data_ptr() for part in self.small)]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
@@ -62,52 +69,83 @@ def prepare(tensors: Sequence[Tensor], large: int) -> Prepared:
     """
     if not tensors:
         return Prepared([], [], [])
-    parts = dense_all(tensors)
+    parts = [flatten(part) for part in dense_all(tensors)]
     pieces: list[Tensor] = []
     counts = []
     for part in parts[:large]:
-        if part.is_cpu and PIECE < part.numel() <= PIECE * PIECES:
-            cut = part.reshape(-1).split_with_sizes(piece_sizes(part.numel()))
-            pieces += cut
-            counts.append(len(cut))
-        else:
-            pieces.append(part)
-            counts.append(1)
+        found = cut(part)
+        pieces += found
+        counts.append(len(found))
     sparse = tuple(i for i, t in enumerate(tensors) if t.layout != torch.strided and parts[i].numel() < t.numel())
-    small = [part if part.dim() == 1 else part.reshape(-1) for part in parts[large:]]
-    return Prepared(pieces, counts, small, sparse)
+    return Prepared(pieces, counts, parts[large:], sparse)
 
 
-def piece_sizes(numel: int) -> list[int]:
-    """Cut `numel` numbers into pieces that torch works on with one thread."""
+def cut(flat: Tensor, most: int = PIECES) -> tuple[Tensor, ...]:
+    """Cut a flat tensor into at most so many pieces that torch reduces on one thread, else leave it whole."""
+    numel = flat.numel()
+    if numel <= PIECE or numel > PIECE * most or not flat.is_cpu or torch.get_num_threads() == 1:
+        return (flat,)
     whole, rest = divmod(numel, PIECE)
-    return [PIECE] * whole + ([rest] if rest else [])
+    return tuple(flat.split_with_sizes([PIECE] * whole + ([rest] if rest else [])))
+
+
+class Reducer:
+    """Reduces many tensors; keeps the tables it writes into, for allocating them costs as much as reducing."""
+
+    def __init__(self) -> None:
+        self._tables: dict[tuple[int, torch.dtype], tuple[Tensor, list[tuple[Tensor, ...]]]] = {}
+
+    def reduce(self, full: Sequence[Prepared], plain: Sequence[Prepared] = ()) -> tuple[list[Moments], list[Tensor]]:
+        """Return the moments of each of `full`, and the sums of squares alone, (n,), of each of `plain`."""
+        some = next((p for p in (*full, *plain) if len(p)), None)
+        if some is None:
+            raise ValueError("nothing to reduce")
+        wide = wide_dtype((some.pieces or some.small)[0].device)
+        found: list[Moments] = []
+        if full:
+            pieces = [piece for one in full for piece in one.pieces]
+            counts = tuple(count for one in full for count in one.counts)
+            joined = _small([part for one in full for part in one.small], wide)
+            found = _shared_out(full, self._large(pieces, counts, wide), joined)
+        return found, sums_of_squares(plain, wide)
+
+    def _large(self, pieces: list[Tensor], counts: tuple[int, ...], wide: torch.dtype) -> Tensor | None:
+        """Return (4, n) squares, totals, lowest, highest."""
+        if not pieces:
+            return None
+        kind = pieces[0].dtype
+        plain = pieces[0].is_cpu and kind not in LOW_PRECISION
+        if plain and all(p.dtype == kind and p.numel() for p in pieces):
+            table = self._one_by_one(pieces).to(wide, copy=True)
+        else:
+            table = _kind_by_kind(pieces, wide)
+        table[:, 0].square_()
+        if len(pieces) == len(counts):
+            return table.T
+        table[:, 2].neg_()
+        sums = _by_segment(table[:, :2].contiguous(), counts, "sum")
+        extremes = _by_segment(table[:, 2:].contiguous(), counts, "max")
+        extremes[:, 0].neg_()
+        return torch.cat([sums, extremes], 1).T
+
+    def _one_by_one(self, pieces: list[Tensor]) -> Tensor:
+        """Return (n, 4) norm, total, lowest, highest; a piece is read while the cache still has it."""
+        key = (len(pieces), pieces[0].dtype)
+        kept = self._tables.get(key)
+        if kept is None:
+            table = torch.empty(len(pieces), 4, dtype=key[1])
+            places = table.view(-1).unbind()
+            kept = self._tables[key] = (table, [places[i : i + 4] for i in range(0, len(places), 4)])
+        for piece, (norm, total, low, high) in zip(pieces, kept[1], strict=True):
+            torch.linalg.vector_norm(piece, out=norm)
+            torch.sum(piece, 0, out=total)
+            torch.aminmax(piece, out=(low, high))
+        return kept[0]
 
 
 def reduce(full: Sequence[Prepared], plain: Sequence[Prepared] = ()) -> tuple[list[Moments], list[Tensor]]:
-    """Return the moments of each of `full`, and the sums of squares alone, (n,), of each of `plain`."""
-    some = next((p for p in (*full, *plain) if len(p)), None)
-    if some is None:
-        raise ValueError("nothing to reduce")
-    device = (some.pieces or some.small)[0].device
-    wide = wide_dtype(device)
-    pieces = [piece for one in full for piece in one.pieces]
-    counts = [count for one in full for count in one.counts]
-    others = [piece for one in plain for piece in (*one.pieces, *one.small)]
-    norms = torch.stack(_norms([*pieces, *others])).to(wide).square_() if pieces or others else None
-    found: list[Moments] = []
-    if full:
-        cut = None if norms is None else _large(pieces, counts, norms[: len(pieces)], wide)
-        joined = _small([part for one in full for part in one.small], wide)
-        found = _shared_out(full, cut, joined)
-    squares: list[Tensor] = []
-    if plain and norms is not None:
-        rest = norms[len(pieces) :]
-        lengths = [count for one in plain for count in (*one.counts, *([1] * len(one.small)))]
-        if len(lengths) < len(others):
-            rest = _by_segment(rest, lengths, "sum")
-        squares = list(rest.split_with_sizes([len(one) for one in plain]))
-    return found, squares
+    """Return what `Reducer.reduce` does, for a caller who reduces once."""
+    return Reducer().reduce(full, plain)
 
 
 def moments(tensors: Sequence[Tensor]) -> Moments:
@@ -146,7 +184,7 @@ def _small(parts: list[Tensor], wide: torch.dtype) -> Tensor | None:
     if not parts:
         return None
     data = torch.cat(parts).to(wide)
-    lengths = torch.tensor([part.numel() for part in parts]).to(data.device, non_blocking=True)
+    lengths = _lengths(tuple(part.numel() for part in parts), data.device)
     return torch.stack(
         [
             torch.segment_reduce(values, kind, lengths=lengths, unsafe=True)
@@ -155,28 +193,43 @@ def _small(parts: list[Tensor], wide: torch.dtype) -> Tensor | None:
     )
 
 
-def _large(pieces: list[Tensor], counts: list[int], squares: Tensor, wide: torch.dtype) -> Tensor | None:
-    if not pieces:
-        return None
+def sums_of_squares(plain: Sequence[Prepared], wide: torch.dtype) -> list[Tensor]:
+    """Return the sums of squares, (n,), of each of `plain`; there must be something in each."""
+    pieces = [piece for one in plain for piece in one.pieces]
+    counts = tuple(count for one in plain for count in one.counts)
+    small = [part for one in plain for part in one.small]
+    parts: list[list[Tensor]] = [[] for _ in plain]
+    if pieces:
+        large = torch.stack(_norms(pieces)).to(wide).square_()
+        large = large if len(counts) == len(pieces) else _by_segment(large, counts, "sum")
+        for part, values in zip(parts, large.split_with_sizes([len(one.counts) for one in plain]), strict=True):
+            part.append(values)
+    if small:
+        lengths = tuple(part.numel() for part in small)
+        sums = _by_segment(torch.cat(small).to(wide).square(), lengths, "sum")
+        for part, values in zip(parts, sums.split_with_sizes([len(one.small) for one in plain]), strict=True):
+            part.append(values)
+    return [part[0] if len(part) == 1 else torch.cat(part) for part in parts]
+
+
+def _kind_by_kind(pieces: list[Tensor], wide: torch.dtype) -> Tensor:
+    """Return (n, 4) norm, total, lowest, highest: few kernels for an accelerator, any mix of types."""
+    norms = torch.stack(_norms(pieces)).to(wide)
     totals = [torch.sum(p, dtype=torch.float32) if p.dtype in LOW_PRECISION else p.sum() for p in pieces]
     # An empty part (a rank that holds no row of a sharded weight) is neutral.
     empty = pieces[0].new_tensor([torch.inf, -torch.inf]) if any(not p.numel() for p in pieces) else None
     extremes = [torch.aminmax(p) if empty is None or p.numel() else empty.unbind() for p in pieces]
-    rows = [
-        squares,
-        _stack(totals, wide),
-        _stack([low for low, _ in extremes], wide),
-        _stack([high for _, high in extremes], wide),
-    ]
-    if len(pieces) > len(counts):
-        kinds = ("sum", "sum", "min", "max")
-        rows = [_by_segment(row, counts, kind) for row, kind in zip(rows, kinds, strict=True)]
-    return torch.stack(rows)
+    lows, highs = _stack([low for low, _ in extremes], wide), _stack([high for _, high in extremes], wide)
+    return torch.stack([norms, _stack(totals, wide), lows, highs], 1)
 
 
-def _by_segment(values: Tensor, counts: list[int], kind: str) -> Tensor:
-    lengths = torch.tensor(counts).to(values.device, non_blocking=True)
-    return torch.segment_reduce(values, kind, lengths=lengths, unsafe=True)
+def _by_segment(values: Tensor, counts: tuple[int, ...], kind: str) -> Tensor:
+    return torch.segment_reduce(values, kind, lengths=_lengths(counts, values.device), axis=0, unsafe=True)
+
+
+@functools.lru_cache(maxsize=64)
+def _lengths(counts: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.tensor(counts).to(device, non_blocking=True)
 
 
 def _norms(pieces: list[Tensor]) -> list[Tensor]:

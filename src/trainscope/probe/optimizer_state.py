@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .names import Watched
-from .tensors import dense_all, spread
+from .tensors import dense_all, runs
 
 Entry = tuple[int, dict[str, Any], str]
 Found = tuple[list[int], list[Tensor]]
@@ -83,9 +83,11 @@ def rms_sums(
         return None
     found.sort(key=lambda entry: entry[0])
     places, grads, seconds, keep, steps = (list(column) for column in zip(*found, strict=True))
+    if any(g.stride() != s.stride() for g, s in zip(grads, seconds, strict=True)):
+        grads, seconds = [g.contiguous() for g in grads], [s.contiguous() for s in seconds]
     grads, seconds = (
-        [spread(g, size) for g in dense_all(grads)],
-        [spread(s, size) for s in dense_all(seconds)],
+        [runs(g, size).reshape(-1) for g in dense_all(grads)],
+        [runs(s, size).reshape(-1) for s in dense_all(seconds)],
     )
     counts = [g.numel() for g in grads]
     return places, _rms_sums(grads, seconds, counts, keep, steps, scale), counts

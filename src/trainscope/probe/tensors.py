@@ -69,6 +69,16 @@ def wide_dtype(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
+def flatten(tensor: Tensor) -> Tensor:
+    """Return the numbers of a dense tensor in one dimension, in the order of memory: a view if they have no gaps."""
+    if tensor.dim() == 1:
+        return tensor
+    if not tensor.is_contiguous():
+        order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
+        tensor = tensor.permute(order)  # channels last, transposed
+    return tensor.view(-1) if tensor.is_contiguous() else tensor.reshape(-1)
+
+
 def spread(tensor: Tensor, size: int) -> Tensor:
     """Return a view of at least `size` (or all) numbers spread evenly over a dense tensor.
 
@@ -85,3 +95,21 @@ def _stride(numel: int, width: int, size: int) -> int:
     while math.gcd(stride, width) > 1:
         stride -= 1
     return stride
+
+
+RUN = 32
+"""Neighbouring numbers in a sample of a weight: two lines of the cache, which costs as little as two numbers."""
+
+
+def runs(tensor: Tensor, size: int) -> Tensor:
+    """Return a view of at least `size` (or all) numbers of a dense tensor, in runs spread evenly over it.
+
+    The stride shares no factor with the last dimension in runs, so that the sample visits every column.
+    """
+    flat = flatten(tensor)
+    if flat.numel() <= size:
+        return flat
+    rows = flat.numel() // RUN
+    width = tensor.shape[-1] if tensor.dim() else 1
+    stride = _stride(rows, width // math.gcd(width, RUN), size // RUN)
+    return flat[: rows * RUN].view(rows, RUN)[::stride]

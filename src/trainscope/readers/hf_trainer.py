@@ -78,7 +78,7 @@ def read_runs(source: Source) -> list[Run]:
         state = state_in(source.path)
         if state is None:
             raise ReadError(source.given, f"no {STATE} in this folder or its checkpoint-* folders")
-        inner = Source(str(state))
+        inner = source.inside(state)
     decoded = inner.decoded()
     if decoded.binary:
         raise ReadError(inner.given, "is a binary file, not JSON")

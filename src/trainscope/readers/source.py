@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TextIO
 
 from trainscope.core.errors import ReadError
+from trainscope.readers.copies import copy_of
 from trainscope.readers.decode import DAMAGED, HEAD_BYTES, MAX_BYTES, Decoded, decode, decode_file, decompress
 
 STDIN = "-"
@@ -55,20 +56,29 @@ class Source:
         As the user wrote it; the only spelling that notes and errors may use.
     data : bytes, optional
         The content, where it does not come from a file.
+    copy : Path, optional
+        Where a copy of it lies, if `given` is a URI.
     """
 
     given: str
     data: bytes | None = field(default=None, repr=False)
+    copy: Path | None = field(default=None, repr=False)
 
     @property
     def path(self) -> Path:
         """The path to open."""
-        return Path(self.given)
+        return Path(self.given) if self.copy is None else self.copy
+
+    def inside(self, path: Path) -> Source:
+        """Return a file of this folder as a source, called as the user would."""
+        if self.copy is None:
+            return Source(str(path))
+        return Source(f"{self.given.rstrip('/')}/{path.relative_to(self.copy).as_posix()}", copy=path)
 
     @cached_property
     def is_folder(self) -> bool:
         """Whether the source is a folder."""
-        status = None if self.data is not None else status_of(self.given)
+        status = None if self.data is not None else status_of(self.path)
         return status is not None and stat.S_ISDIR(status.st_mode)
 
     @cached_property
@@ -175,15 +185,20 @@ def status_of(path: str | Path) -> os.stat_result | None:
 def open_source(path: str | Path) -> Source:
     """Return the source called `path`; ``-`` reads standard input to its end.
 
-    What is no regular file (a pipe, ``/dev/stdin``, the ``/dev/fd/63`` of a shell's ``<(...)``) can be
-    read only once: it is read here, and its bytes are kept.
+    A URI (``s3://``, ``gs://``, ``memory://``, ``file://``...) is copied to a temporary folder first. What is
+    no regular file (a pipe, ``/dev/stdin``, the ``/dev/fd/63`` of a shell's ``<(...)``) can be read only once:
+    it is read here, and its bytes are kept.
 
     Raises
     ------
     ReadError
-        If it is a device, which may have no end, or holds more than ``decode.MAX_BYTES``.
+        If it is a device, which may have no end, or holds more than ``decode.MAX_BYTES``; if there is nothing at
+        a URI, its store cannot be read, or the package that speaks to it is missing.
     """
     given = str(path)
+    copy = copy_of(given)
+    if copy is not None:
+        return Source(given, copy=copy)
     if given == STDIN:
         if sys.stdin is None:
             raise ReadError(given, "standard input is closed")

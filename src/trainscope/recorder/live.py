@@ -12,6 +12,8 @@ from trainscope.probe import Boundary
 
 DEFAULT = "changepoint"
 """What watches the loss where the chosen detector watches something else."""
+REFILL = 200
+"""Values that the detectors are shown at a resume, at least: the window of the default one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,33 @@ class Live:
         self._plugins = plugins
         self._boundary = boundary
         self._loss, self._grads = NonFinite(), NonFinite()
+
+    @property
+    def memory(self) -> int:
+        """How many values of the past say all that the detectors would know of it."""
+        window = self._params.get("window", 0)
+        return max(REFILL, int(window), *(2 * d.warmup for d in (self._of_loss, self._chosen, *self._plugins)))
+
+    def refill(self, losses: Sequence[float], shares: Mapping[str, Sequence[float]]) -> None:
+        """Show what an earlier session recorded, so that no detector is blind for its warm-up after a resume.
+
+        Nothing is reported, and a non-finite loss stays news: it would be the first of this session.
+
+        Parameters
+        ----------
+        losses : sequence of float
+            Oldest first.
+        shares : mapping of str to sequence of float
+            Router or addressor to its largest shares, oldest first.
+        """
+        watching = [self._of_loss, *(plugin for plugin in self._plugins if plugin.signal == "loss")]
+        for loss in filter(math.isfinite, losses):
+            for detector in watching:
+                self._boundary.call("detector", detector.update, loss)
+        if self._chosen.signal != "loss":
+            for block, values in shares.items():
+                for value in values:
+                    self._boundary.call("detector", self._block(block).update, value)
 
     def judge_loss(self, loss: float) -> Spike | None:
         """Show the raw loss of one step to every detector that watches it."""

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from trainscope.core.config import TrainScopeConfig
 from trainscope.core.errors import RecorderError
 from trainscope.probe import Boundary, Options, Probe
-from trainscope.recorder import plugins, ranks
+from trainscope.recorder import arguments, plugins, ranks
 from trainscope.recorder.live import Live
 from trainscope.recorder.session import Session
 from trainscope.recorder.stop import StopTraining
@@ -41,6 +41,8 @@ class TrainScope:
     ------
     ConfigError
         If the settings name a detector or plug-in that does not exist.
+    RecorderError
+        If `optimizer` is neither an optimizer nor a list of them.
 
     Examples
     --------
@@ -63,7 +65,7 @@ class TrainScope:
     ) -> None:
         self.config = config if config is not None else TrainScopeConfig()
         self._model = model
-        self._optimizers = (optimizer,) if isinstance(optimizer, torch.optim.Optimizer) else tuple(optimizer)
+        self._optimizers = arguments.optimizers_in(optimizer, "optimizer")
         self._boundary = Boundary()
         self._metrics = plugins.load_metrics(self.config.metric_plugins)
         self._detectors = plugins.load_detectors(self.config.detector_plugins)
@@ -125,6 +127,7 @@ class TrainScope:
         batch_index: int | None = None,
         *,
         step: int | None = None,
+        optimizers: torch.optim.Optimizer | Sequence[torch.optim.Optimizer] | None = None,
         scaler: Any = None,
         grad_norm_after_clip: float | Tensor | None = None,
     ) -> dict[str, Any] | None:
@@ -139,6 +142,9 @@ class TrainScope:
             Which batch this was, for replay.
         step : int, optional
             Number of the step; counted from 0 (or on from a resumed run) if not given.
+        optimizers : Optimizer or sequence of Optimizer, optional
+            The optimizers of this step, where they are not those the recorder was made with: a new one is
+            recorded from here on, in place of those whose parameters it has taken over.
         scaler : GradScaler, optional
             Its scale is taken out of what is recorded.
         grad_norm_after_clip : float or Tensor, optional
@@ -153,13 +159,18 @@ class TrainScope:
         Raises
         ------
         RecorderError
-            If the recorder is not attached.
+            If the recorder is not attached, or an argument is of a wrong kind; names it.
         StopTraining
             On a spike with ``stop_on_spike``; on every rank, if any has one. The recorder detaches first.
         """
         session = self.session
+        arguments.check_loss(loss)
+        arguments.check_scaler(scaler)
+        number, batch = arguments.whole_number(step, "step"), arguments.whole_number(batch_index, "batch_index")
+        if optimizers is not None:
+            self._boundary.call("optimizers", session.use, arguments.optimizers_in(optimizers, "optimizers"))
         spike = self._boundary.call(
-            "step", session.step, loss, batch_index, step=step, scaler=scaler, clipped=grad_norm_after_clip
+            "step", session.step, loss, batch, step=number, scaler=scaler, clipped=grad_norm_after_clip
         )
         if self.config.stop_on_spike:
             score = ranks.highest(None if spike is None else float(spike["spike_score"]))

@@ -1,49 +1,29 @@
-"""One recording, from attaching to detaching: what the probe saw, judged and stored."""
+"""One recording, from attaching to detaching: the order of what happens at a step."""
 
 from __future__ import annotations
 
-import platform
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import UninitializedParameter
 
 from trainscope.core.config import TrainScopeConfig
-from trainscope.core.errors import StoreError
-from trainscope.probe import Boundary, Measurement, Probe, Reading
+from trainscope.probe import Boundary, Probe, Reading
 from trainscope.probe.process import cpu_memory_mb, cuda_memory_mb
-from trainscope.recorder import ranks, snapshot
-from trainscope.recorder.live import Live, Spike
+from trainscope.recorder.about import describe
+from trainscope.recorder.archive import Archive
+from trainscope.recorder.judge import Judge
+from trainscope.recorder.live import Live
 from trainscope.recorder.plugins import MetricPlugin
-from trainscope.store.block import LayerBlock
-from trainscope.store.writer import FLUSH_SECONDS, FLUSH_STEPS, RunWriter
+from trainscope.recorder.row import Row
+from trainscope.store.writer import FLUSH_SECONDS, FLUSH_STEPS
 
 EMPTY = Reading({}, (), {}, {}, None, {}, {})
 DEFERRED_STEPS = FLUSH_STEPS
 """Steps that wait to be stored together: on an accelerator one transfer, anywhere one piece of arithmetic."""
-
-
-@dataclass(slots=True, eq=False)
-class Row:
-    """A step that is measured, and not yet stored."""
-
-    step: int
-    measurement: Measurement
-    batch_index: int | None
-    random: dict[str, Any]
-    """State of the generators before the step's forward."""
-    loss: float | None = None
-    """None while it is a tensor among the measurement's vectors."""
-    scalars: dict[str, float | int | bool | None] = field(default_factory=dict)
-    plugin_rows: list[tuple[str, str, float]] = field(default_factory=list)
-    spike: Spike | None = None
-    loss_judged: bool = False
-    rest_judged: bool = False
 
 
 class Session:
@@ -63,7 +43,7 @@ class Session:
         config: TrainScopeConfig,
         probe: Probe,
         model: nn.Module,
-        optimizers: Sequence[torch.optim.Optimizer],
+        optimizers: tuple[torch.optim.Optimizer, ...],
         metrics: Sequence[MetricPlugin],
         live: Live,
         boundary: Boundary,
@@ -71,25 +51,19 @@ class Session:
         self._config, self._probe, self._model, self._optimizers = config, probe, model, optimizers
         self._metrics, self._live, self._boundary = metrics, live, boundary
         self._rows: list[Row] = []
-        self._news: list[dict[str, Any]] = []
         self._stopped = False
         self._stored_at = time.monotonic()
-        self.writer = self._create()
-        self._next = self.writer.next_step if self.writer is not None else 0
+        self._archive = Archive(config, boundary, boundary.call("meta", describe, model, optimizers) or {})
+        self._judge = Judge(live, self._save_spike)
+        self._next = self._archive.next_step
+        self._resumes = self._next > 0
         self.last_step = self._next - 1
+        probe.keep_edges({name: edges.tolist() for name, edges in self._archive.histogram_edges.items()})
 
     @property
     def path(self) -> Path | None:
         """The run's folder; None if it could not be made."""
-        return self.writer.path if self.writer is not None else None
-
-    def _create(self) -> RunWriter | None:
-        meta = self._boundary.call("meta", describe, self._model, self._optimizers) or {}
-        try:
-            return RunWriter.create(self._config, meta=meta, rank=ranks.rank_of(self._config))
-        except StoreError as error:
-            self._boundary.note("store", error)
-            return None
+        return self._archive.path
 
     def step(
         self,
@@ -101,7 +75,10 @@ class Session:
         clipped: float | Tensor | None,
     ) -> dict[str, Any] | None:
         """Measure, judge and store; return the oldest spike not yet reported."""
-        number = self._next if step is None else int(step)
+        number = self._next if step is None else step
+        if self._resumes:
+            self._resumes = False
+            self._boundary.call("resume", self._archive.refill, self._live, number)
         self._next, self.last_step = number + 1, number
         random = self._probe.forwards.random_state()
         row = Row(number, self._probe.measure(scaler), batch_index, random)
@@ -109,21 +86,26 @@ class Session:
         self._take(row, loss, clipped)
         self._boundary.call("plug-in", self._compute, row)
         if self._config.rng_every_n_steps and number % self._config.rng_every_n_steps == 0:
-            self._boundary.call("rng state", self._save_rng, row)
+            self._boundary.call("rng state", self._archive.save_rng, row)
         waits = self._probe.statistics.deferred and not self._config.stop_on_spike
         if row.loss is not None:
-            self._judge_loss(row, row.loss)
+            self._judge.loss(row, row.loss)
         if not waits:
             self._judge_now(row)
         self._store_due()
-        return self._news.pop(0) if self._news else None
+        return self._judge.news()
 
-    def _store_due(self) -> None:
-        """Store what has waited long enough, and everything once a spike is complete."""
-        spiked = len(self._rows) > 1 and self._rows[-2].spike is not None
-        waited = time.monotonic() - self._stored_at > FLUSH_SECONDS
-        if len(self._rows) > DEFERRED_STEPS or waited or spiked:
-            self._boundary.call("store", self._drain, keep=1)
+    def use(self, optimizers: tuple[torch.optim.Optimizer, ...]) -> None:
+        """Go on with `optimizers`: new ones join, and take the place of those whose parameters they have."""
+        new = [o for o in optimizers if not any(o is known for known in self._optimizers)]
+        if not new:
+            return
+        self._boundary.call("statistics", self._probe.settle)
+        self._boundary.call("store", self._drain, keep=0)
+        theirs = {id(p) for o in new for p in _parameters(o)}
+        kept = [o for o in self._optimizers if not any(id(p) in theirs for p in _parameters(o))]
+        self._optimizers = (*kept, *new)
+        self._probe.use(self._optimizers)
 
     def stop(self) -> None:
         """Note that the optimizer step of the last step will not happen."""
@@ -135,8 +117,7 @@ class Session:
             self._boundary.call("statistics", self._probe.settle)
         self._boundary.call("detach", self._probe.detach)
         self._boundary.call("store", self._drain, keep=0)
-        if self.writer is not None:
-            self._boundary.call("store", self.writer.close)
+        self._archive.close()
 
     def _take(self, row: Row, loss: float | Tensor, clipped: float | Tensor | None) -> None:
         """Note loss, memory and time; tensors of an accelerator join the measurement."""
@@ -167,52 +148,23 @@ class Session:
         peek = self._probe.peek(row.measurement, ("loss",))
         if row.loss is None and "loss" in peek.vectors:
             row.loss = peek.vectors["loss"].tolist()[0]
-            self._judge_loss(row, row.loss)
-        self._judge_rest(row, peek.grad_norm, peek.shares)
+            self._judge.loss(row, row.loss)
+        self._judge.rest(row, peek.grad_norm, peek.shares, self._probe.addressors)
 
-    def _judge_loss(self, row: Row, loss: float) -> None:
-        if not row.loss_judged:
-            row.loss_judged = True
-            self._alarm(row, self._live.judge_loss(loss))
-
-    def _judge_rest(self, row: Row, grad_norm: float | None, shares: Mapping[str, float]) -> None:
-        if row.rest_judged:
-            return
-        row.rest_judged = True
-        scaled = row.measurement.scale is not None or "scale" in row.measurement.vectors
-        # With a loss scale, overflowing gradients are how the scaler finds its scale; it skips that step.
-        self._alarm(row, self._live.judge_rest(None if scaled else grad_norm, shares, self._probe.addressors))
-
-    def _alarm(self, row: Row, spike: Spike | None) -> None:
-        if spike is None or row.spike is not None:
-            return
-        row.spike = spike
-        self._news.append(
-            {
-                "step": row.step,
-                "loss": row.loss,
-                "spike_score": spike.score,
-                "z_score": spike.score,
-                "detector": spike.detector,
-                "batch_index": row.batch_index,
-            }
-        )
-        self._boundary.call("rng state", self._save_rng, row)
+    def _save_spike(self, row: Row) -> None:
+        self._boundary.call("rng state", self._archive.save_rng, row)
         if self._config.checkpoint_on_spike:
-            self._boundary.call("checkpoint", self._save_checkpoint, row)
+            save = self._archive.save_checkpoint
+            self._boundary.call("checkpoint", save, row, self._model, self._optimizers, now=self.last_step)
 
-    def _save_rng(self, row: Row) -> None:
-        if self.writer is not None:
-            path = self.writer.rng_path(row.step)
-            snapshot.save_rng_state(path, row.random, step=row.step, batch_index=row.batch_index)
-
-    def _save_checkpoint(self, row: Row) -> None:
-        if self.writer is not None:
-            path = self.writer.checkpoint_path(row.step)
-            # On an accelerator the spike may be known late: the weights are those of now.
-            snapshot.save_checkpoint(
-                path, self._model, self._optimizers, step=self.last_step, batch_index=row.batch_index
-            )
+    def _store_due(self) -> None:
+        """Store what has waited long enough, and everything once a spike is complete."""
+        spiked = len(self._rows) > 1 and self._rows[-2].spike is not None
+        waited = time.monotonic() - self._stored_at > FLUSH_SECONDS
+        if len(self._rows) > DEFERRED_STEPS or waited or spiked:
+            self._boundary.call("store", self._drain, keep=1)
+        else:
+            self._archive.work()
 
     def _drain(self, *, keep: int) -> None:
         """Store all rows but the newest `keep`."""
@@ -226,41 +178,23 @@ class Session:
             readings = [EMPTY] * len(rows)
         for row, reading in zip(rows, readings, strict=True):
             self._boundary.call("store", self._store, row, reading)
-        if self.writer is not None:
-            self._boundary.call("store", self.writer.flush)
+        self._archive.flush()
 
     def _store(self, row: Row, reading: Reading) -> None:
         scalars = {**reading.scalars, **row.scalars}
         loss = row.loss if row.loss is not None else reading.extra.get("loss")
         if loss is not None:
-            self._judge_loss(row, loss)
+            self._judge.loss(row, loss)
         norm = scalars.get("grad_norm_before_clip")
-        self._judge_rest(row, norm, {name: max(share.tolist()) for name, share in reading.shares.items()})
+        shares = {name: max(share.tolist()) for name, share in reading.shares.items()}
+        self._judge.rest(row, norm, shares, self._probe.addressors)
         if "norm_after_clip" in reading.extra:
             scalars["grad_norm_after_clip"] = reading.extra["norm_after_clip"]
         scalars["loss"] = loss
         scalars["batch_index"] = row.batch_index
         scalars["is_spike"] = row.spike is not None
         scalars["spike_score"] = None if row.spike is None else row.spike.score
-        if self.writer is None:
-            return
-        shares = {name: share.numpy() for name, share in reading.shares.items()}
-        self.writer.append(row.step, scalars, block(reading), shares, row.plugin_rows)
-        if row.spike is not None:
-            self.writer.mark_spike(row.step, row.spike.score)
-
-
-def block(reading: Reading) -> LayerBlock | None:
-    """Return the layer statistics as arrays, None where the step has none."""
-    if not reading.columns:
-        return None
-    histograms = reading.histograms
-    return LayerBlock(
-        reading.names,
-        {name: column.numpy() for name, column in reading.columns.items()},
-        {name: mask.numpy() for name, mask in reading.valid.items()},
-        None if histograms is None else (histograms[0].numpy(), histograms[1].numpy()),
-    )
+        self._archive.store(row, scalars, reading)
 
 
 def whole(value: Tensor) -> Tensor:
@@ -269,25 +203,5 @@ def whole(value: Tensor) -> Tensor:
     return value if full is None else full()
 
 
-def describe(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Any]:
-    """Return what ``meta.json`` says about the training."""
-    config = getattr(model, "config", None)
-    as_dict = getattr(config, "to_dict", None)
-    return {
-        "model_name": type(getattr(model, "_orig_mod", model)).__name__,
-        "model_config": as_dict() if callable(as_dict) else {},
-        "parameters": sum(p.numel() for p in model.parameters() if not isinstance(p, UninitializedParameter)),
-        "optimizers": [
-            {
-                "name": type(optimizer).__name__,
-                "groups": [
-                    {k: v for k, v in group.items() if isinstance(v, (int, float, str, bool, type(None)))}
-                    for group in optimizer.param_groups
-                ],
-            }
-            for optimizer in optimizers
-        ],
-        "torch_version": str(torch.__version__),
-        "python_version": platform.python_version(),
-        "cuda_device": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-    }
+def _parameters(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    return [p for group in optimizer.param_groups for p in group["params"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from trainscope.store import schema, stream
 from trainscope.store.block import BoolArray, FloatArray
 
 IntArray = NDArray[np.int64]
+LAYERS_AT_ONCE = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +44,15 @@ class Chunk:
         rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
         return {self.names[row % len(self.names)]: np.array(column[int(row)].as_py()) for row in rows}
 
+    def part(self, begin: int, end: int, mask: BoolArray | None = None) -> Chunk:
+        """Return the layers `begin` to `end` (exclusive) of the steps where `mask` (k,) is true."""
+        n = len(self.names)
+        rows = np.arange(len(self.steps)) if mask is None else np.flatnonzero(mask)
+        if begin == 0 and end >= n and len(rows) == len(self.steps):
+            return self
+        index = (rows[:, np.newaxis] * n + np.arange(begin, min(end, n))).ravel()
+        return Chunk(self.names[begin:end], self.steps[rows], self.batch.take(pa.array(index)))
+
     def only(self, mask: BoolArray) -> Chunk:
         """Return the steps where `mask` (k,) is true."""
         if mask.all():
@@ -65,18 +76,26 @@ def chunks(path: Path, columns: tuple[str, ...] | None = None) -> Iterator[Chunk
         yield Chunk(names, steps, batch)
 
 
-def by_layer(found: list[Chunk], known: pa.Schema | None = None) -> Iterator[tuple[str, pa.Table]]:
+def by_layer(found: list[Chunk], known: pa.Schema) -> Iterator[tuple[str, pa.Table]]:
     """Turn chunks that share their layers step-major to layer-major; yield each layer's own rows.
 
-    With the columns of `known` where it is given.
+    With the columns of `known`, and what else any chunk has. ``LAYERS_AT_ONCE`` are turned at a time, so that
+    the first comes soon and the memory is that of a few.
     """
-    table = pa.Table.from_batches([c.batch for c in found]).drop_columns(["layer"])
-    if known is not None:
-        table = schema.conform(table, known)
     names = found[0].names
-    n = len(names)
-    order = np.arange(len(table)).reshape(-1, n).T.ravel()
-    table = table.take(pa.array(order)).combine_chunks()
-    k = len(table) // n
-    for index, name in enumerate(names):
-        yield name, table.slice(index * k, k)
+    for begin in range(0, len(names), LAYERS_AT_ONCE):
+        block = names[begin : begin + LAYERS_AT_ONCE]
+        table = _joined([chunk.part(begin, begin + len(block)) for chunk in found], known)
+        order = np.arange(len(table)).reshape(-1, len(block)).T.ravel()
+        table = table.take(pa.array(order)).combine_chunks()
+        k = len(table) // len(block)
+        for index, name in enumerate(block):
+            yield name, table.slice(index * k, k)
+
+
+def _joined(parts: list[Chunk], known: pa.Schema) -> pa.Table:
+    tables = [
+        schema.conform(pa.Table.from_batches([c.batch for c in same]).drop_columns(["layer"]), known)
+        for _, same in groupby(parts, key=lambda chunk: chunk.batch.schema.names)
+    ]
+    return pa.concat_tables(tables, promote_options="default").combine_chunks()

@@ -17,6 +17,8 @@ from trainscope.store import layout, schema, stream
 from trainscope.store.block import BoolArray, FloatArray, LayerBlock
 
 IntArray = NDArray[np.int64]
+BATCH_BYTES = 4 << 20
+"""Size of a batch from which it is written though no flush is due: folding reads it in one piece."""
 
 
 class BlockBuffer:
@@ -28,6 +30,7 @@ class BlockBuffer:
         self.labels: tuple[str, ...] = ()
         """The names as they are written: valid UTF-8."""
         self._steps: list[int] = []
+        self._richness: list[int] = []
         self._values: dict[str, FloatArray] = {}
         self._valid: dict[str, BoolArray] = {}
         self._histograms: dict[int, tuple[FloatArray, FloatArray]] = {}
@@ -37,6 +40,12 @@ class BlockBuffer:
     def __len__(self) -> int:
         return len(self._steps)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the buffered steps make a batch as large as is good to read again."""
+        n = len(self._steps)
+        return n == self._capacity or n * len(self.names) * len(self._values) * 8 > BATCH_BYTES
+
     def fits(self, block: LayerBlock) -> bool:
         """Tell whether `block` has the layers of those already here."""
         return not self._steps or block.names is self.names or block.names == self.names
@@ -44,6 +53,7 @@ class BlockBuffer:
     def add(self, step: int, block: LayerBlock) -> None:
         """Copy the numbers of one step."""
         row, n = len(self._steps), len(block.names)
+        rich = 0
         if not self._steps and block.names is not self.names:
             if block.names != self.names:
                 self._values, self._valid = {}, {}
@@ -56,16 +66,23 @@ class BlockBuffer:
             self._values[name][row] = column
             known = block.valid.get(name) if block.valid else None
             self._valid[name][row] = True if known is None else known
+            rich += known is None or bool(known.any())
         if block.histograms is not None:
             counts, edges = block.histograms
             self._histograms[row] = (np.array(counts, dtype=float), np.array(edges, dtype=float))
             self.has_histograms = True
+            rich += len(schema.HISTOGRAM_COLUMNS)
         self._steps.append(step)
+        self._richness.append(rich)
 
     def columns(self) -> tuple[str, ...]:
         """Return the statistics seen so far, known ones first."""
         known = [name for name in schema.LAYER_COLUMNS if name in self._values]
         return (*known, *sorted(self._values.keys() - set(known)))
+
+    def richness(self) -> dict[int, int]:
+        """Return how many statistics each buffered step has."""
+        return dict(zip(self._steps, self._richness, strict=True))
 
     @property
     def first_step(self) -> int:
@@ -90,7 +107,7 @@ class BlockBuffer:
 
     def reset(self) -> None:
         """Forget the buffered steps."""
-        self._steps, self._histograms = [], {}
+        self._steps, self._richness, self._histograms = [], [], {}
         for valid in self._valid.values():
             valid[:] = False
 
@@ -130,22 +147,23 @@ def _lists(histograms: dict[int, tuple[FloatArray, FloatArray]], k: int, n: int)
 
 
 class _Sink:
-    """Collects what Arrow writes, so that it reaches the disk in one piece."""
+    """Collects what Arrow writes, so that it is whole before any of it reaches the disk."""
 
     closed = False
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
+        self._parts: list[memoryview] = []
 
     def write(self, data: Any) -> int:  # noqa: ANN401 - bytes or an Arrow buffer
-        self._parts.append(bytes(data))
-        return len(self._parts[-1])
+        # Not copied: what it looks into stays as it is until the next step is buffered.
+        self._parts.append(memoryview(data))
+        return self._parts[-1].nbytes
 
     def flush(self) -> None: ...
 
-    def take(self) -> bytes:
-        data, self._parts = b"".join(self._parts), []
-        return data
+    def take(self) -> list[memoryview]:
+        parts, self._parts = self._parts, []
+        return parts
 
 
 class SegmentWriter:
@@ -179,5 +197,5 @@ class SegmentWriter:
         self.steps += len(buffer)
         arrays = buffer.take(self.columns, self._dictionary, histograms=self._histograms)
         self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        stream.append_bytes(self.path, *self._sink.take())
         buffer.reset()
-        stream.append_bytes(self.path, self._sink.take())

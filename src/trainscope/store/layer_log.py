@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 
 from trainscope.core.errors import StoreError
@@ -18,6 +20,8 @@ from trainscope.store.layers import LayerStore
 class _Segment:
     path: Path
     last_step: int
+    richness: dict[int, int] = field(default_factory=dict)
+    """Step to how many statistics it has."""
 
 
 class LayerLog:
@@ -50,9 +54,9 @@ class LayerLog:
         Raises
         ------
         StoreError
-            If the layers changed and the flush that this takes fails.
+            If the layers changed or the buffer is full, and the flush that this takes fails.
         """
-        if not self._buffer.fits(block):
+        if not self._buffer.fits(block) or self._buffer.is_full:
             self.flush()
         self._buffer.add(step, block)
         self._last_step = step
@@ -75,11 +79,13 @@ class LayerLog:
         if self.statistics is not None:
             self.statistics.update(dict.fromkeys(writer.columns))
         self._writer = None
+        richness = self._buffer.richness()
         try:
             writer.write(self._buffer)
         finally:
             self._buffer.reset()
         self._segments[-1].last_step = self._last_step
+        self._segments[-1].richness.update(richness)
         self._writer = writer
 
     def _start(self) -> SegmentWriter:
@@ -90,26 +96,37 @@ class LayerLog:
         self._segments.append(_Segment(path, self._last_step))
         return SegmentWriter(path, self._buffer)
 
-    def fold(self, newest: int, *, everything: bool = False) -> bool:
-        """Fold the segments that are older than the window, or all of them; tell whether any was.
+    def ripe(self, newest: int) -> int:
+        """Return how many segments are older than the window and can be folded."""
+        writing = None if self._writer is None else self._writer.path
+        ages = (s.last_step <= newest - self._window and s.path != writing for s in self._segments)
+        return sum(1 for _ in takewhile(bool, ages))
+
+    def folding(self, newest: int) -> Iterator[None]:
+        """Fold the oldest segment into the layer files, a little at each turn.
 
         Raises
         ------
         StoreError
-            If a layer file cannot be written; nothing is lost then, the next call goes on.
+            If a layer file cannot be written; nothing is lost then, and it can be begun again.
         """
-        folded = False
+        oldest = self._segments[0]
+        if self._writer is not None and self._writer.path == oldest.path:
+            self._writer = None
+        yield from self.store.folding(oldest.path, oldest.richness, newest=newest)
+        self._segments.popleft()
+
+    def fold_all(self, newest: int) -> None:
+        """Fold every segment, whatever its age.
+
+        Raises
+        ------
+        StoreError
+            If a layer file cannot be written.
+        """
         while self._segments:
-            oldest = self._segments[0]
-            writing = self._writer is not None and self._writer.path == oldest.path
-            if not everything and (writing or oldest.last_step > newest - self._window):
-                break
-            if writing:
-                self._writer = None
-            self.store.fold(oldest.path, newest=newest)
-            self._segments.popleft()
-            folded = True
-        return folded
+            for _ in self.folding(newest):
+                pass
 
     def adopt(self, known: list[tuple[str, str]]) -> None:
         """Take over an earlier session's segments and layer files."""
@@ -117,15 +134,17 @@ class LayerLog:
         for path in layout.segments(self._run):
             stream.repair(path)
             last = -1
+            richness: dict[int, int] = {}
             for chunk in chunks(path) if path.exists() else ():
                 for name in chunk.names:
                     self.store.files.file(name)
                 self.store.edges.update(chunk.edges())
                 last = int(chunk.steps[-1])
+                richness.update(zip(chunk.steps.tolist(), chunk.richness().tolist(), strict=True))
             if last < 0:
                 stream.remove(path)
                 continue
-            self._segments.append(_Segment(path, last))
+            self._segments.append(_Segment(path, last, richness))
             self._last_step = max(self._last_step, last)
             self._number = max(self._number, _number_of(path))
 
@@ -143,6 +162,7 @@ class LayerLog:
         for segment in self._segments:
             if segment.last_step >= step:
                 segment.last_step = _cut(segment.path, step)
+                segment.richness = {s: rich for s, rich in segment.richness.items() if s < step}
             if segment.last_step >= 0:
                 kept.append(segment)
         self._segments = kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +13,14 @@ from trainscope.store import layout, retention, schema, stream
 from trainscope.store.block import FloatArray
 from trainscope.store.chunks import Chunk, by_layer, chunks
 
-CHUNK_BYTES = 64 << 20
+CHUNK_BYTES = 128 << 20
 """How much of the journal is turned from step-major to layer-major at once."""
 
 
 @dataclass(slots=True)
 class _Held:
+    extra: tuple[str, ...]
+    """Statistics in the file beyond the known ones."""
     rows: int = 0
     last_step: int = -1
 
@@ -32,6 +34,8 @@ class LayerStore:
         self.files = layout.LayerFiles()
         self._held: dict[str, _Held] = {}
         self._extra: tuple[str, ...] = ()
+        self._long: dict[str, None] = {}
+        """Layers whose file must be thinned."""
         self.edges: dict[str, FloatArray] = {}
         """Histogram edges of an earlier session, by layer."""
 
@@ -55,51 +59,88 @@ class LayerStore:
             table = stream.read(path) if path.exists() else None
             if table is not None:
                 last = int(table.column("step")[-1].as_py()) if len(table) else -1
-                self._held[name] = _Held(len(table), last)
-                self._extra = self._extra or schema.extra(table.schema)
+                extra = schema.extra(table.schema)
+                self._held[name] = _Held(extra, len(table), last)
+                self._extra = (*self._extra, *(x for x in extra if x not in self._extra))
                 if "hist_edges" in table.schema.names:
                     known_edges = table.column("hist_edges").drop_null()
                     if len(known_edges):
                         self.edges[name] = np.array(known_edges[-1].as_py())
 
-    def fold(self, segment: Path, *, newest: int) -> None:
+    def folding(self, segment: Path, richness: Mapping[int, int], *, newest: int) -> Iterator[None]:
         """Move a segment's steps into the layer files, thinned where they are older than the window.
 
-        Safe to repeat: a layer that has a step already does not get it again.
+        A little at each turn; memory is bounded: what is too much at once goes in several passes over the
+        segment, each for some of the layers. Safe to begin again: a layer that has a step already does not
+        get it twice.
+
+        Parameters
+        ----------
+        richness : mapping of int to int
+            Steps of the segment, and how many statistics each has.
+        newest : int
+            The step that the window is counted from.
 
         Raises
         ------
         StoreError
             If a file cannot be written. The segment is then still there.
         """
-        for group in _grouped(chunks(segment)):
-            steps = np.concatenate([c.steps for c in group])
-            richness = np.concatenate([c.richness() for c in group])
-            mask = retention.keep(steps, richness, window=self._window, factor=self._factor, newest=newest)
-            parts = np.split(mask, np.cumsum([len(c.steps) for c in group])[:-1])
-            kept = [c.only(part) for c, part in zip(group, parts, strict=True) if part.any()]
-            if kept:
-                self._widen(schema.extra(kept[0].batch.schema))
-                for name, rows in by_layer(kept, schema.layer_schema("", self._extra)):
-                    self._append(name, rows)
+        step = np.array(sorted(richness), dtype=np.int64)
+        weight = np.array([richness[s] for s in step.tolist()], dtype=np.int64)
+        mask = retention.keep(step, weight, window=self._window, factor=self._factor, newest=newest)
+        kept = step[mask]
+        passes = 1 + int(segment.stat().st_size * len(kept) / max(len(step), 1)) // CHUNK_BYTES
+        begin, n = 0, 1
+        while begin < n and len(kept):
+            found: list[Chunk] = []
+            for chunk in chunks(segment):
+                n = len(chunk.names)
+                inside = np.isin(chunk.steps, kept)
+                if inside.any():
+                    found.append(chunk.part(begin, begin + -(-n // passes), inside))
+                yield
+            yield from self._appending(found)
+            begin += -(-n // passes)
         stream.remove(segment)
 
+    def _appending(self, found: list[Chunk]) -> Iterator[None]:
+        if not found:
+            return
+        extra = schema.extra(*(chunk.batch.schema for chunk in found))
+        self._extra = (*self._extra, *(name for name in extra if name not in self._extra))
+        for name, rows in by_layer(found, schema.layer_schema("", self._extra)):
+            self._append(name, rows)
+            yield
+
     def _append(self, name: str, rows: pa.Table) -> None:
-        held = self._held.setdefault(name, _Held())
-        if int(rows.column("step")[0].as_py()) <= held.last_step:
+        held = self._held.get(name)
+        path = self._folder / self.files.file(name)
+        if held is None:
+            held = self._held[name] = _Held(self._extra)
+        if held.last_step >= int(rows.column("step")[0].as_py()):
             rows = rows.filter(pa.array(rows.column("step").to_numpy() > held.last_step))
             if not len(rows):
                 return
-        path = self._folder / self.files.file(name)
+        if held.extra != self._extra:  # a column that plug-ins or newer recorders add has appeared
+            self._widen(name, path)
+            held = self._held[name]
         head = None if held.rows else schema.layer_schema(name, self._extra)
         stream.append_bytes(path, stream.messages(head, rows.to_batches()))
         held.rows += len(rows)
         held.last_step = int(rows.column("step")[-1].as_py())
         if held.rows > 2 * retention.MAX_OLD_STEPS + self._window:
-            self._thin(name, path, held)
+            self._long[name] = None
 
-    def _thin(self, name: str, path: Path, held: _Held) -> None:
+    def thinning(self) -> Iterator[None] | None:
+        """Return the work of thinning one file that has become too long, None if there is none."""
+        return self._thinning(next(iter(self._long))) if self._long else None
+
+    def _thinning(self, name: str) -> Iterator[None]:
+        del self._long[name]
+        path, held = self._folder / self.files.file(name), self._held[name]
         table = stream.read(path)
+        yield
         if table is None:
             return
         step = table.column("step").to_numpy()
@@ -129,19 +170,15 @@ class LayerStore:
         table = schema.conform(table, schema.layer_schema(name, self._extra)).combine_chunks()
         stream.write_whole(path, table.schema, table.to_batches())
         last = int(table.column("step")[-1].as_py()) if len(table) else -1
-        self._held[name] = _Held(len(table), last)
+        self._held[name] = _Held(self._extra, len(table), last)
 
-    def _widen(self, extra: tuple[str, ...]) -> None:
-        """Give every file the columns that plug-ins or newer recorders add."""
-        new = tuple(name for name in extra if name not in self._extra)
-        if not new:
-            return
-        self._extra = (*self._extra, *new)
-        for name in self._held:
-            path = self._folder / self.files.file(name)
-            table = stream.read(path)
-            if table is not None:
-                self._rewrite(name, path, table)
+    def _widen(self, name: str, path: Path) -> None:
+        """Give a file the columns that have appeared since it was begun."""
+        table = stream.read(path) if self._held[name].rows else None
+        if table is None:
+            self._held[name] = _Held(self._extra)
+        else:
+            self._rewrite(name, path, table)
 
     def rows(self, name: str, first: int, last: int) -> pa.Table | None:
         """Return a layer's rows of the steps `first` to `last` that have left the journal, None if none."""
@@ -160,17 +197,3 @@ def name_of(path: Path) -> str | None:
     found = stream.schema_of(path)
     raw = None if found is None or found.metadata is None else found.metadata.get(schema.LAYER_KEY)
     return None if raw is None else raw.decode("utf-8", "replace")
-
-
-def _grouped(found: Iterator[Chunk]) -> Iterator[list[Chunk]]:
-    """Bundle chunks up to ``CHUNK_BYTES``, so that folding takes bounded memory."""
-    group: list[Chunk] = []
-    size = 0
-    for chunk in found:
-        if group and (size + chunk.batch.nbytes > CHUNK_BYTES or chunk.names != group[0].names):
-            yield group
-            group, size = [], 0
-        group.append(chunk)
-        size += chunk.batch.nbytes
-    if group:
-        yield group

@@ -23,6 +23,7 @@ flush, at worst with a torn message behind it.
 from __future__ import annotations
 
 import hashlib
+from itertools import zip_longest
 from pathlib import Path
 from urllib.parse import quote
 
@@ -114,6 +115,18 @@ def checkpoint(run: Path, step: int, template: bool | str | None) -> Path:
 def segments(run: Path) -> list[Path]:
     """Return the journal segments of a run, oldest first."""
     return sorted((run / JOURNAL).glob("*" + SUFFIX))
+
+
+def segments_of(run: Path, first: int, last: int) -> list[Path]:
+    """Return the segments that may hold steps from `first` to `last`, oldest first."""
+    found = [(_first_step(path), path) for path in segments(run)]
+    ends = [begin for begin, _ in found[1:]]
+    return [path for (begin, path), end in zip_longest(found, ends) if begin <= last and (end is None or end > first)]
+
+
+def _first_step(segment: Path) -> int:
+    text = segment.stem.rpartition("-")[2]
+    return int(text) if text.isdigit() else 0
 
 
 def segment_name(number: int, first_step: int) -> str:

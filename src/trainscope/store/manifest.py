@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,19 +30,22 @@ class Manifest:
     """Spike windows that were deleted because there were too many."""
     rewinds: list[dict[str, int]] = field(default_factory=list)
     """``{"step": first step trained again, "last": last step dropped}``."""
+    _known: int = 0
+    _text: str = "[]"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it fit for JSON."""
-        return {
-            "schema_version": schema.SCHEMA_VERSION,
-            "last_step": self.last_step,
-            "closed": self.closed,
-            "layers": [{"name": name, "file": file} for name, file in self.layers],
+    def to_json(self) -> str:
+        """Return it as the text of the file."""
+        if len(self.layers) != self._known:  # layers are only ever added; ten thousand take a while to write out
+            self._text = json.dumps([{"name": name, "file": file} for name, file in self.layers])
+            self._known = len(self.layers)
+        head = {"schema_version": schema.SCHEMA_VERSION, "last_step": self.last_step, "closed": self.closed}
+        tail = {
             "statistics": self.statistics,
             "spikes": [window.entry() for window in self.windows],
             "dropped_spike_windows": self.dropped_windows,
             "rewinds": self.rewinds,
         }
+        return f'{_inside(head)}, "layers": {self._text}, {_inside(tail)}'.join("{}") + "\n"
 
     def add_window(self, window: Window) -> list[int]:
         """Note a window; return the steps of those that must go for it."""
@@ -92,3 +96,7 @@ def load(run: Path) -> Manifest:
     # A manifest from elsewhere must not make us touch files outside the run.
     found.layers = [(name, file) for name, file in found.layers if Path(file).name == file]
     return found
+
+
+def _inside(data: Mapping[str, Any]) -> str:
+    return json.dumps(folder.plain(data), allow_nan=False)[1:-1]

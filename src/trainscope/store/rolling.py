@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 
 from trainscope.store import retention, schema, stream
 
+BATCHES_AT_ONCE = 200
+"""Flushes that are read in one piece."""
 _SPIKE_WEIGHT = 1000
 """Makes a step with a spike or a non-finite loss outlive every ordinary one of its stretch."""
 
@@ -20,7 +23,7 @@ class RollingTable:
     def __init__(self, path: Path, known: pa.Schema, *, window: int, factor: int) -> None:
         self.path, self.schema = path, known
         self._window, self._factor = window, factor
-        self._steps = 0
+        self._steps = self._version = 0
         self.last_step = -1
 
     def adopt(self) -> pa.Table | None:
@@ -51,8 +54,6 @@ class RollingTable:
         step = rows.column("step").to_numpy()
         self._steps += len(np.unique(step))
         self.last_step = int(step[-1])
-        if self._steps > 2 * self._window + retention.MAX_OLD_STEPS:
-            self._thin()
 
     def widen(self, names: list[str]) -> None:
         """Add nullable float columns; rewrites what is there."""
@@ -62,6 +63,11 @@ class RollingTable:
         table = stream.read(self.path) if self.path.exists() else None
         if table is not None:
             self._rewrite(schema.conform(table, self.schema))
+
+    def before(self, step: int) -> pa.Table | None:
+        """Return the rows on disk before `step`, None if there is no file."""
+        table = stream.read(self.path) if self.path.exists() else None
+        return None if table is None else table.filter(pa.array(table.column("step").to_numpy() < step))
 
     def drop_from(self, step: int) -> None:
         """Drop every row at or after `step`.
@@ -75,17 +81,39 @@ class RollingTable:
         if table is not None and self.last_step >= step:
             self._rewrite(table.filter(pa.array(table.column("step").to_numpy() < step)))
 
-    def _thin(self) -> None:
-        table = stream.read(self.path)
-        if table is None:
-            return
-        step, inverse = np.unique(table.column("step").to_numpy(), return_inverse=True)
+    def thinning(self) -> Iterator[None] | None:
+        """Return the work of thinning the file out, a little at each turn; None if it is not too long."""
+        return self._thinning() if self._steps > 2 * self._window + retention.MAX_OLD_STEPS else None
+
+    def _thinning(self) -> Iterator[None]:
+        version, end = self._version, 0
+        parts: list[pa.Table] = []
+        found: list[pa.RecordBatch] = []
+        for batch, end in stream.scan(self.path):  # noqa: B007
+            found.append(batch)
+            if len(found) == BATCHES_AT_ONCE:
+                parts.append(pa.Table.from_batches(found).combine_chunks())
+                found = []
+                yield
+        parts += [pa.Table.from_batches(found).combine_chunks()] if found else []
+        step, inverse = np.unique(np.concatenate([p.column("step").to_numpy() for p in parts]), return_inverse=True)
         richness = np.zeros(len(step), dtype=np.int64)
-        np.maximum.at(richness, inverse, _weight(table))
-        mask = retention.keep(step, richness, window=self._window, factor=self._factor, newest=self.last_step)
-        self._rewrite(table.filter(pa.array(mask[inverse])))
+        np.maximum.at(richness, inverse, np.concatenate([_weight(p) for p in parts]))
+        mask = retention.keep(step, richness, window=self._window, factor=self._factor, newest=int(step[-1]))
+        yield
+        new = self.path.with_name(self.path.name + ".part")
+        stream.remove(new)
+        for part, rows in zip(parts, np.split(mask[inverse], np.cumsum([len(p) for p in parts])[:-1]), strict=True):
+            stream.append(new, self.schema, part.filter(pa.array(rows)).combine_chunks().to_batches())
+            yield
+            if version != self._version:  # rewritten meanwhile, with other columns or without a rewound tail
+                stream.remove(new)
+                return
+        stream.replace(new, self.path, after=end)
+        self._steps -= int(np.count_nonzero(~mask))
 
     def _rewrite(self, table: pa.Table) -> None:
+        self._version += 1
         table = table.combine_chunks()
         stream.write_whole(self.path, self.schema, table.to_batches())
         self._count(table)

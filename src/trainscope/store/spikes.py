@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute  # loaded by Table.filter: at the first spike it would cost 0.2 s
 
@@ -52,8 +51,10 @@ def layers_path(run: Path, step: int) -> Path:
     return run / layout.SPIKES / f"spike_step_{step}_layers"
 
 
-def write_window(run: Path, window: Window, rows: pa.RecordBatch, layers: LayerStore) -> None:
-    """Write the global and per-layer rows of one window; the layers appear all at once or not at all.
+def writing(run: Path, window: Window, rows: pa.RecordBatch, layers: LayerStore) -> Iterator[None]:
+    """Write the global and per-layer rows of one window, a little at each turn.
+
+    The layers appear all at once or not at all.
 
     Raises
     ------
@@ -65,50 +66,82 @@ def write_window(run: Path, window: Window, rows: pa.RecordBatch, layers: LayerS
     with stream.writing(folder):
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-    for name, found in _layer_rows(run, window, layers):
-        data = stream.messages(schema.layer_schema(name, schema.extra(found.schema)), found.to_batches())
-        stream.append_bytes(part / layers.files.file(name), data)
+    for found in _layer_rows(run, window, layers):
+        if found is not None:
+            name, table = found
+            data = stream.messages(schema.layer_schema(name, schema.extra(table.schema)), table.to_batches())
+            stream.append_bytes(part / layers.files.file(name), data)
+        yield
     with stream.writing(folder):
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
     stream.write_whole(window_path(run, window.step), rows.schema, [rows])
 
 
-def _layer_rows(run: Path, window: Window, layers: LayerStore) -> Iterable[tuple[str, pa.Table]]:
-    """Yield each layer's rows: from the journal, and from its file where a resume came between."""
-    groups = []
-    for segment in layout.segments(run):
-        inside = [c for c in (_inside(chunk, window) for chunk in chunks(segment)) if c is not None]
-        if inside:
-            groups.append(inside)
-    extra = schema.extra(*(group[0].batch.schema for group in groups))
-    known = schema.layer_schema("", extra)
-    found: dict[str, list[pa.Table]] = {}
-    for group in groups:
+def _layer_rows(run: Path, window: Window, layers: LayerStore) -> Iterator[tuple[str, pa.Table] | None]:
+    """Yield each layer's rows: from the journal, and from its file where a resume came between.
+
+    None between two pieces of reading.
+    """
+    groups: dict[tuple[str, ...], list[Chunk]] = {}
+    for segment in layout.segments_of(run, window.first, window.last):
+        for chunk in chunks(segment):
+            mask = (chunk.steps >= window.first) & (chunk.steps <= window.last)
+            if mask.any():
+                groups.setdefault(chunk.names, []).append(chunk.only(mask))
+            yield None
+    inside = [chunk for group in groups.values() for chunk in group]
+    known = schema.layer_schema("", schema.extra(*(chunk.batch.schema for chunk in inside)))
+    before = min((int(chunk.steps[0]) for chunk in inside), default=window.last + 1) - 1
+    # Only where the layers changed within the window may one have rows in several groups.
+    done: dict[str, list[pa.Table]] = {}
+    for number, group in enumerate(groups.values(), 1):
         for name, rows in by_layer(group, known):
-            found.setdefault(name, []).append(rows)
-    before = min((int(group[0].steps[0]) for group in groups), default=window.last + 1) - 1
+            parts = done.pop(name, None)
+            if parts is None:
+                parts = _earlier(layers, name, window.first, before, known)
+            parts.append(rows)
+            if number < len(groups):
+                done[name] = parts
+            else:
+                yield name, _whole(parts)
+    for name, parts in done.items():
+        yield name, _whole(parts)
+    known_names = {name for names in groups for name in names}
     for name in layers.files.names() if before >= window.first else ():
-        earlier = layers.rows(name, window.first, before)
-        if earlier is not None and len(earlier):
-            found.setdefault(name, []).insert(0, schema.conform(earlier, known))
-    for name, parts in found.items():
-        if len(parts) == 1:
-            yield name, parts[0]
-        else:
-            yield name, pa.concat_tables(parts, promote_options="default").combine_chunks()
+        if name not in known_names:
+            found = _earlier(layers, name, window.first, before, known)
+            yield (name, _whole(found)) if found else None
 
 
-def _inside(chunk: Chunk, window: Window) -> Chunk | None:
-    mask = (chunk.steps >= window.first) & (chunk.steps <= window.last)
-    return chunk.only(mask) if np.any(mask) else None
+def _earlier(layers: LayerStore, name: str, first: int, last: int, known: pa.Schema) -> list[pa.Table]:
+    rows = layers.rows(name, first, last) if last >= first else None
+    return [schema.conform(rows, known)] if rows is not None and len(rows) else []
 
 
-def remove_window(run: Path, step: int) -> None:
-    """Delete the window of the spike at `step`."""
-    with stream.writing(run / layout.SPIKES):
+def _whole(parts: list[pa.Table]) -> pa.Table:
+    if len(parts) == 1:
+        return parts[0]
+    return pa.concat_tables(parts, promote_options="default").sort_by("step").combine_chunks()
+
+
+def removing(run: Path, step: int) -> Iterator[None]:
+    """Delete the window of the spike at `step`, a little at each turn.
+
+    Raises
+    ------
+    StoreError
+        If the operating system refuses.
+    """
+    folder = layers_path(run, step)
+    with stream.writing(folder):
         window_path(run, step).unlink(missing_ok=True)
-        shutil.rmtree(layers_path(run, step), ignore_errors=True)
+        if not folder.is_dir():
+            return
+        for path in folder.iterdir():
+            path.unlink(missing_ok=True)
+            yield
+        folder.rmdir()
 
 
 def set_aside(run: Path, steps: Iterable[int], number: int) -> None:

@@ -7,7 +7,7 @@ to at any time and plain ``pyarrow.ipc.open_stream`` reads it up to the last who
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from trainscope.core.errors import StoreError
 _FILE_MAGIC = b"ARROW1"
 _DAMAGE = (OSError, UnicodeDecodeError, pa.ArrowException)
 """What a damaged file makes Arrow raise: sizes, types, text and counts may all be nonsense."""
+COPIED_BYTES = 1 << 20
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 
@@ -56,8 +57,8 @@ def messages(schema: pa.Schema | None, batches: Iterable[pa.RecordBatch]) -> byt
     return b"".join(memoryview(part) for part in (*head, *(batch.serialize() for batch in batches)))
 
 
-def append_bytes(path: Path, data: bytes) -> None:
-    """Append `data` with a single write.
+def append_bytes(path: Path, *parts: bytes | memoryview) -> None:
+    """Append `parts`, with a single write where they are not large enough for a copy to matter.
 
     A write that fails half-way (disk full) is undone, so that what follows it stays readable.
 
@@ -69,7 +70,7 @@ def append_bytes(path: Path, data: bytes) -> None:
     with writing(path):
         fd = os.open(path, _APPEND, 0o666)
         try:
-            _write_all(fd, data)
+            _write_all(fd, parts if sum(map(len, parts)) > COPIED_BYTES else [b"".join(parts)])
         finally:
             os.close(fd)
 
@@ -87,6 +88,22 @@ def write_whole(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
             raise
 
 
+def replace(new: Path, path: Path, *, after: int) -> None:
+    """Put `new` in the place of `path`, with what was appended to that behind the byte `after`.
+
+    Raises
+    ------
+    StoreError
+        If the operating system refuses.
+    """
+    with writing(path):
+        with path.open("rb") as file:
+            file.seek(after)
+            tail = file.read()
+        append_bytes(new, tail)
+        new.replace(path)
+
+
 def write_dictionary(path: Path, found: list[pa.RecordBatch]) -> None:
     """Replace a file by batches that have dictionary columns, which `append` cannot write."""
     sink = pa.BufferOutputStream()
@@ -99,20 +116,23 @@ def write_dictionary(path: Path, found: list[pa.RecordBatch]) -> None:
         part.replace(path)
 
 
-def _write_all(fd: int, data: bytes) -> None:
-    done = 0
+def _write_all(fd: int, parts: Sequence[bytes | memoryview]) -> None:
+    total = done = 0
     try:
-        while done < len(data):
-            done += os.write(fd, data[done:] if done else data)
+        for part in parts:
+            done = 0
+            while done < len(part):
+                done += os.write(fd, part[done:] if done else part)
+            total, done = total + done, 0
     except BaseException:  # Ctrl-C too: half a message would hide everything that is appended after it
-        if done:
-            os.ftruncate(fd, os.fstat(fd).st_size - done)
+        if total or done:
+            os.ftruncate(fd, os.fstat(fd).st_size - total - done)
         raise
 
 
 def batches(path: Path) -> Iterator[pa.RecordBatch]:
     """Yield the whole record batches of a stream (or Arrow IPC file); a torn tail ends it."""
-    for batch, _ in _scan(path):
+    for batch, _ in scan(path):
         yield batch
 
 
@@ -154,7 +174,7 @@ def is_torn(path: Path) -> bool:
 def whole_length(path: Path) -> int:
     """Return where the last whole message ends, in bytes; 0 if not even the schema is whole."""
     end = 0
-    for _, after in _scan(path):
+    for _, after in scan(path):
         end = after
     if end == 0 and schema_of(path) is not None:
         with pa.OSFile(str(path)) as source:
@@ -175,7 +195,7 @@ def repair(path: Path) -> None:
             os.truncate(path, end)
 
 
-def _scan(path: Path) -> Iterator[tuple[pa.RecordBatch, int]]:
+def scan(path: Path) -> Iterator[tuple[pa.RecordBatch, int]]:
     """Yield each whole batch and where it ends."""
     # Not memory-mapped: a writer that cuts a torn tail off would kill a reader that has it mapped.
     try:

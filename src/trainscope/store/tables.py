@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,26 @@ class StepTables:
         if table is None:
             return []
         return list(table.slice(max(0, len(table) - recent)).to_pylist())
+
+    def thinning(self) -> Iterator[None] | None:
+        """Return the work of thinning a file that has become too long, None if there is none."""
+        return self._scalars.thinning() or self._shares.thinning() or self._plugins.thinning()
+
+    def last_losses(self, before: int, count: int) -> list[float]:
+        """Return the losses on disk of the last `count` steps before `before`, oldest first."""
+        table = self._scalars.before(before)
+        return [] if table is None else table.column("loss").drop_null().to_pylist()[-count:]
+
+    def last_shares(self, before: int, count: int) -> dict[str, list[float]]:
+        """Return the largest share of each router and addressor at the last steps before `before`, oldest first."""
+        table = self._shares.before(before)
+        found: dict[str, list[float]] = {}
+        if table is not None:
+            for block, shares in zip(
+                table.column("block").to_pylist(), table.column("shares").to_pylist(), strict=True
+            ):
+                found.setdefault(block, []).append(max(shares, default=0.0))
+        return {block: values[-count:] for block, values in found.items()}
 
     def drop_from(self, step: int) -> None:
         """Drop the rows on disk at or after `step`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,19 @@ from numpy.typing import NDArray
 
 from trainscope.core.config import TrainScopeConfig
 from trainscope.core.errors import StoreError
-from trainscope.store import folder, layout, manifest, remote, spikes, stream
+from trainscope.store import folder, layout, manifest, stream
 from trainscope.store.block import FloatArray, LayerBlock
 from trainscope.store.layer_log import LayerLog
+from trainscope.store.mirror import Mirror, Report
 from trainscope.store.tables import PluginRow, Scalar, StepTables
+from trainscope.store.upkeep import Upkeep
 
 FLUSH_STEPS = 10
 """Steps that a kill may lose at most."""
 FLUSH_SECONDS = 2.0
 """Or this much time, where steps are slow."""
+WORK_SECONDS = 0.02
+"""Time that one turn of folding, thinning and writing windows takes, and the length of one piece more."""
 
 Shares = Mapping[str, NDArray[np.floating[Any]]]
 
@@ -48,7 +51,15 @@ class RunWriter:
         after the resume cannot be compared.
     """
 
-    def __init__(self, path: Path, config: TrainScopeConfig, meta: Mapping[str, Any], *, resumed: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        config: TrainScopeConfig,
+        meta: Mapping[str, Any],
+        *,
+        resumed: bool,
+        report: Report | None = None,
+    ) -> None:
         self.path, self.next_step = path, 0
         self._config = config
         self._lock = folder.RunLock(path)
@@ -63,26 +74,31 @@ class RunWriter:
             compaction=config.compaction_every_n_steps,
             flush_steps=FLUSH_STEPS,
         )
-        self._recent: deque[Mapping[str, Scalar]] = deque(
-            maxlen=config.spike_window_before + config.spike_window_after + 1
-        )
-        self._open: spikes.Window | None = None
-        self._manifest = manifest.Manifest()
+        self._upkeep = Upkeep(path, config, self._tables, self._layers)
         self._flushed_at = time.monotonic()
-        self._mirror = remote.mirror(config.storage_uri, path, resumed=resumed)
+        uri = config.storage_uri
+        self._mirror = None if uri is None else Mirror(uri, path, resumed=resumed, report=report)
         self._mirrored_step = 0
         for name in (layout.LAYERS, layout.JOURNAL, layout.SPIKES):
             with stream.writing(path / name):
                 (path / name).mkdir(exist_ok=True)
         self.histogram_edges: Mapping[str, FloatArray] = self._layers.store.edges
         if resumed:
-            self._adopt()
+            self._upkeep.adopt()
+            self.next_step = self._mirrored_step = self._upkeep.newest + 1
         else:
             folder.write_json(path / layout.META, manifest.meta(path.name, config, meta), indent=1)
-        self._write_manifest()
+        self._upkeep.write_manifest()
 
     @classmethod
-    def create(cls, config: TrainScopeConfig, *, meta: Mapping[str, Any], rank: int | None = None) -> RunWriter:
+    def create(
+        cls,
+        config: TrainScopeConfig,
+        *,
+        meta: Mapping[str, Any],
+        rank: int | None = None,
+        report: Report | None = None,
+    ) -> RunWriter:
         """Make (or with ``config.resume`` reopen) the folder of a run.
 
         Parameters
@@ -94,6 +110,9 @@ class RunWriter:
         rank : int, optional
             Of this process; gives the suffix ``_rank<N>``. Defaults to ``config.rank``. Ranks must agree on
             ``config.run_name`` beforehand (a missing name is taken from the clock).
+        report : callable, optional
+            Gets the first `RemoteError` of a copy to ``storage_uri``, from a thread; the last one is
+            raised by `close` in any case.
 
         Raises
         ------
@@ -103,7 +122,7 @@ class RunWriter:
             If ``resume`` is set without a ``run_name``.
         """
         path, resumed = folder.claim(config, config.rank if rank is None else rank)
-        return cls(path, config, meta, resumed=resumed)
+        return cls(path, config, meta, resumed=resumed, report=report)
 
     def append(
         self,
@@ -129,15 +148,16 @@ class RunWriter:
         plugin_rows : sequence of (plugin, metric, value)
         """
         if step < self.next_step:
-            self._rewind(step)
+            self._end_window()
+            self._upkeep.rewind(step)
         row = {"step": step, **scalars}
         self._tables.add(row, shares or {}, plugin_rows)
-        self._recent.append(row)
-        self.next_step = step + 1
+        self._upkeep.windows.see([row])
+        self.next_step, self._upkeep.newest = step + 1, step
         if layers is not None:
             self._layers.add(step, layers)
-        if self._open is not None and step >= self._open.last:
-            self._finish_window()
+        if self._upkeep.windows.is_complete(step):
+            self._end_window()
             self._copy_to_remote()
         elif len(self._tables) >= FLUSH_STEPS or time.monotonic() - self._flushed_at > FLUSH_SECONDS:
             self.flush()
@@ -145,19 +165,20 @@ class RunWriter:
     def mark_spike(self, step: int, score: float) -> None:
         """Ask for the window around `step`, which must be the step appended last.
 
-        Flushes at once. ``spikes/spike_step_<N>.arrow`` and ``spikes/spike_step_<N>_layers/`` are written
-        when the ``spike_window_after`` steps after it have been appended, or at `close`. A spike inside
-        the window of an earlier one is noted in that window instead of opening its own.
+        Flushes at once. ``spikes/spike_step_<N>.arrow`` and ``spikes/spike_step_<N>_layers/`` are begun
+        when the ``spike_window_after`` steps after it have been appended, written a little at each flush
+        and `work`, and whole at `close`. A spike inside the window of an earlier one is noted in that window
+        instead of opening its own.
         """
-        if self._open is not None:
-            self._open.also.append(step)
-            return
-        before, after = self._config.spike_window_before, self._config.spike_window_after
-        self._open = spikes.Window(step, score, step - before, step + after)
-        if after == 0:
-            self._finish_window()
+        self._upkeep.windows.mark(step, score)
+        if self._upkeep.windows.is_complete(step):
+            self._end_window()
         else:
             self.flush()
+
+    def last_values(self, before: int, count: int) -> tuple[list[float], dict[str, list[float]]]:
+        """Return losses, and largest shares by router or addressor, of the last `count` steps before `before`."""
+        return self._tables.last_losses(before, count), self._tables.last_shares(before, count)
 
     def rng_path(self, step: int) -> Path:
         """Return where the RNG state taken before `step` goes; its folder exists."""
@@ -171,16 +192,27 @@ class RunWriter:
         return stream.place(layout.checkpoint(self.path, step, self._config.checkpoint_on_spike))
 
     def flush(self) -> None:
-        """Write what is buffered; after this a kill loses nothing appended so far."""
+        """Write what is buffered; after this a kill loses nothing appended so far. Does one turn of `work`."""
+        begun = time.perf_counter()
+        self._save()
+        self.work(WORK_SECONDS - (time.perf_counter() - begun))
+        if self.next_step - self._mirrored_step >= self._config.compaction_every_n_steps:
+            self._copy_to_remote()
+
+    def work(self, seconds: float = WORK_SECONDS) -> None:
+        """Go on with what waits: windows to write, segments to fold, files to thin.
+
+        Call it at training steps without a flush, where there are thousands of layers; `flush` does one turn
+        by itself, which is enough for hundreds.
+        """
+        self._upkeep.work(seconds)
+
+    def _save(self) -> None:
         self._flushed_at = time.monotonic()
         try:
             self._tables.flush()
         finally:
             self._layers.flush()
-        if self._layers.fold(self.next_step - 1):
-            self._write_manifest()
-        if self.next_step - self._mirrored_step >= self._config.compaction_every_n_steps:
-            self._copy_to_remote()
 
     def close(self) -> None:
         """Flush, finish open spike windows, write the per-layer files and the manifest. Idempotent."""
@@ -189,7 +221,7 @@ class RunWriter:
         self._closed = True
         failures = []
         # Each is tried even if one before it failed: what can be saved is saved.
-        for act in (self._finish_window, self.flush, self._finish, self._copy_to_remote):
+        for act in (self._end_window, self._upkeep.finish, self._upkeep.close, self._close_remote):
             try:
                 act()
             except StoreError as error:
@@ -198,54 +230,19 @@ class RunWriter:
         if failures:
             raise failures[0]
 
-    def _finish(self) -> None:
-        self._layers.fold(self.next_step - 1, everything=True)
-        self._manifest.closed = True
-        self._write_manifest()
-
-    def _finish_window(self) -> None:
-        """Write the open window, if there is one, with the steps there are."""
-        self.flush()
-        window, self._open = self._open, None
-        if window is None:
-            return
-        window.last = min(window.last, self.next_step - 1)
-        rows = [row for row in self._recent if window.first <= int(row["step"] or 0) <= window.last]
-        spikes.write_window(self.path, window, self._tables.batch(rows), self._layers.store)
-        for step in self._manifest.add_window(window):
-            spikes.remove_window(self.path, step)
-        self._write_manifest()
-
-    def _rewind(self, step: int) -> None:
-        """Drop the recorded steps from `step` on: training goes through them again."""
-        self._finish_window()
-        self._tables.drop_from(step)
-        self._layers.drop_from(step)
-        spikes.set_aside(self.path, *self._manifest.rewind(step, self.next_step - 1))
-        kept = [row for row in self._recent if int(row["step"] or 0) < step]
-        self._recent.clear()
-        self._recent.extend(kept)
-        self._write_manifest()
-
-    def _adopt(self) -> None:
-        """Go on where an earlier session ended, whichever way it ended."""
-        self._manifest = manifest.load(self.path)
-        self._recent.extend(self._tables.adopt(self._recent.maxlen or 0))
-        self._layers.adopt(self._manifest.layers)
-        # A killed session may have written more than its manifest says.
-        known = self._manifest.statistics if self._manifest.closed else None
-        self._layers.statistics = None if known is None else dict.fromkeys(known)
-        self.next_step = max(self._tables.last_step, self._layers.last_step) + 1
-        self._mirrored_step = self.next_step
-        self._manifest.closed = False
-
-    def _write_manifest(self) -> None:
-        self._manifest.last_step = self.next_step - 1
-        self._manifest.layers = self._layers.store.files.items()
-        self._manifest.statistics = None if self._layers.statistics is None else list(self._layers.statistics)
-        folder.write_json(self.path / layout.MANIFEST, self._manifest.to_dict())
+    def _end_window(self) -> None:
+        """Save everything, and begin to write the open window, if there is one."""
+        try:
+            self._save()
+        finally:
+            self._upkeep.end_window()
+        self.work()
 
     def _copy_to_remote(self) -> None:
         if self._mirror is not None:
             self._mirrored_step = self.next_step
-            self._mirror.sync()
+            self._mirror.request()
+
+    def _close_remote(self) -> None:
+        if self._mirror is not None:
+            self._mirror.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trainscope.core.change import cusum_alarms
+from trainscope.core.change import CLIP, SLACK, cusum_alarms, inflation
 from trainscope.core.robust import (
     block_medians,
     difference_sigma,
@@ -65,14 +65,14 @@ def shifts(value: FloatArray, limits: Limits) -> list[Excursion]:
     sigma = np.fmax(trailing_mad_sigma(judged, window, hop, 20), early)
     sigma = np.fmax(np.nan_to_num(sigma, nan=np.inf), 1e-3 * np.abs(level[30:]))
     sigma = np.fmax(sigma, np.finfo(np.float64).tiny)
-    z = np.clip(judged / sigma, -4.0, 4.0)
+    z = np.clip(judged / sigma, -CLIP, CLIP)
     # Autocorrelation against a centred level: the lag behind a decay is no property of the noise.
     half = window // 2
     centred = np.concatenate((level[30 + half :], np.full(half, level[-1])))[: len(judged)]
-    phi = min(lag1(np.clip((value[30:] - centred) / sigma, -4.0, 4.0)), 0.8)
-    inflate = (1.0 + phi) / (1.0 - phi)
+    phi = min(lag1(np.clip((value[30:] - centred) / sigma, -CLIP, CLIP)), 0.8)
+    inflate = inflation(phi)
     found: list[Excursion] = []
-    for onset, alarm in cusum_alarms(z, 0.5, 24.0 * inflate):
+    for onset, alarm in cusum_alarms(z, SLACK, 24.0 * inflate):
         event = _confirm_shift(value, onset + 30, alarm + 30, inflate, limits)
         if event is not None and (not found or event.start > found[-1].end):
             found.append(event)

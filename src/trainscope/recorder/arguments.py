@@ -1,0 +1,83 @@
+"""What a training loop hands over, checked where it is handed over: a wrong argument is named."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from trainscope.core.errors import RecorderError
+
+
+def optimizers_in(given: object, argument: str) -> tuple[Optimizer, ...]:
+    """Return one optimizer or a sequence of them as a tuple; anything with ``param_groups`` is one.
+
+    Raises
+    ------
+    RecorderError
+        If there is none, or one of them is something else; names the argument.
+    """
+    if hasattr(given, "param_groups"):
+        given = (given,)
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise RecorderError(f"{argument} = {_short(given)}: expected an optimizer or a list of them")
+    if not given:
+        raise RecorderError(f"{argument}: the list is empty")
+    for number, optimizer in enumerate(given):
+        if not hasattr(optimizer, "param_groups"):
+            raise RecorderError(f"{argument}[{number}] = {_short(optimizer)}: not an optimizer (no param_groups)")
+    return tuple(given)
+
+
+def check_loss(loss: object) -> None:
+    """See that `loss` is one number.
+
+    Raises
+    ------
+    RecorderError
+        If it is not.
+    """
+    if isinstance(loss, Tensor):
+        if loss.numel() != 1 or loss.is_complex():
+            raise RecorderError(f"loss: expected one real number, got shape {tuple(loss.shape)}, {loss.dtype}")
+        return
+    try:
+        float(loss)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise RecorderError(f"loss = {_short(loss)}: expected a number or a tensor with one") from None
+
+
+def check_scaler(scaler: Any) -> None:
+    """See that `scaler` is a ``GradScaler``, or None.
+
+    Raises
+    ------
+    RecorderError
+        If it is not.
+    """
+    if scaler is not None and not (hasattr(scaler, "is_enabled") and hasattr(scaler, "get_scale")):
+        raise RecorderError(f"scaler = {_short(scaler)}: expected a GradScaler")
+
+
+def whole_number(value: object, argument: str) -> int | None:
+    """Return an optional whole number of any integer type.
+
+    Raises
+    ------
+    RecorderError
+        If it is something else; names the argument.
+    """
+    if value is None:
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise RecorderError(f"{argument} = {_short(value)}: expected a whole number") from None
+
+
+def _short(value: object) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."

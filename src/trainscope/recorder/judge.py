@@ -1,0 +1,59 @@
+"""Which steps are spikes, each judged once, and what a spike sets off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trainscope.recorder.live import Live, Spike
+from trainscope.recorder.row import Row
+
+
+class Judge:
+    """Shows steps to the live detectors, and keeps the news until it is fetched.
+
+    Parameters
+    ----------
+    live : Live
+    on_spike : callable
+        Called with the row of each spike.
+    """
+
+    def __init__(self, live: Live, on_spike: Callable[[Row], None]) -> None:
+        self._live, self._on_spike = live, on_spike
+        self._news: list[dict[str, Any]] = []
+
+    def news(self) -> dict[str, Any] | None:
+        """Return the oldest spike not yet reported."""
+        return self._news.pop(0) if self._news else None
+
+    def loss(self, row: Row, loss: float) -> None:
+        """Judge the loss of a step, unless that is done."""
+        if not row.loss_judged:
+            row.loss_judged = True
+            self._alarm(row, self._live.judge_loss(loss))
+
+    def rest(self, row: Row, grad_norm: float | None, shares: Mapping[str, float], addressors: frozenset[str]) -> None:
+        """Judge gradient norm and shares of a step, unless that is done."""
+        if row.rest_judged:
+            return
+        row.rest_judged = True
+        scaled = row.measurement.scale is not None or "scale" in row.measurement.vectors
+        # With a loss scale, overflowing gradients are how the scaler finds its scale; it skips that step.
+        self._alarm(row, self._live.judge_rest(None if scaled else grad_norm, shares, addressors))
+
+    def _alarm(self, row: Row, spike: Spike | None) -> None:
+        if spike is None or row.spike is not None:
+            return
+        row.spike = spike
+        self._news.append(
+            {
+                "step": row.step,
+                "loss": row.loss,
+                "spike_score": spike.score,
+                "z_score": spike.score,
+                "detector": spike.detector,
+                "batch_index": row.batch_index,
+            }
+        )
+        self._on_spike(row)
