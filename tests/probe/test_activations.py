@@ -164,6 +164,17 @@ def test_extremes_are_of_all_numbers_and_the_rest_of_whole_examples(attach, stat
     close(got, want)
 
 
+def test_the_median_is_of_all_columns(attach, stats):
+    net = nn.Sequential(nn.Linear(1, 64))
+    with torch.no_grad():
+        net[0].weight.zero_()
+        net[0].bias.copy_(torch.arange(64.0))
+    probe = attach(net)
+    net(torch.ones(256, 1)).sum().backward()
+    (reading,) = probe.read([probe.measure()])
+    assert stats(reading, "0.weight")["act_median"] == pytest.approx(31.5, abs=1)
+
+
 def test_one_example_is_measured_whole_however_large(attach, stats):
     net = nn.Sequential(nn.Linear(4, 1000))
     torch.manual_seed(0)

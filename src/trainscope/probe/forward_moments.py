@@ -10,6 +10,7 @@ channels and a few positions: a strided sample meets those always or never.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -60,7 +61,7 @@ class _Batch:
         self.numbers = []
         values = self.copies[:used]
         size = values.shape[1]
-        median = values[:, :: max(1, size // MEDIAN_SAMPLE)].median(dim=1).values
+        median = values[:, :: _stride(size)].median(dim=1).values
         mean = values.mean(dim=1, keepdim=True)
         centred = values.sub_(mean)
         # In place, except where third powers need the centred numbers again.
@@ -139,6 +140,15 @@ class Meter:
     def _reduce(self, batch: _Batch) -> None:
         self._order += batch.numbers
         self._tables.append(batch.reduce(thirds=self.thirds))
+
+
+@functools.cache
+def _stride(size: int) -> int:
+    """Return how far apart the numbers of a median's sample are: coprime with `size`, so that it visits all columns."""
+    stride = max(1, size // MEDIAN_SAMPLE)
+    while math.gcd(stride, size) > 1:
+        stride += 1
+    return stride
 
 
 def _one(chosen: Tensor, low: Tensor, high: Tensor, kind: torch.dtype, *, thirds: bool) -> Tensor:
