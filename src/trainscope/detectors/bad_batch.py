@@ -23,8 +23,8 @@ False positives
 Misses
     A single bad batch of a statistic with a heavy tail (15 scaled MADs are found in 100 of 100 Gaussian runs, in 7 of
     100 Laplace ones; three neighbouring ones in 100 and 97). Text that is wrong in meaning only (shuffled words, wrong
-    labels); a bad row in a batch of many; batches of which a sample shows nothing; data that is bad from the first step
-    on.
+    labels); repetition where most of a batch is padding, which repeats too; a bad row in a batch of many; batches of
+    which a sample shows nothing; data that is bad from the first step on.
 Reference
     A. Chowdhery et al., "PaLM", arXiv:2204.02311, section 5.1 (spikes come from batches together with a state).
     Team OLMo, "2 OLMo 2 Furious", arXiv:2501.00656, section 3.1 (repeated n-grams of up to 13 tokens).

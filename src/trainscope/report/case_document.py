@@ -137,7 +137,6 @@ class TraitsEntry(Part):
     """What sets the members apart, out of how much."""
 
     members: Count
-    """Members with a configuration."""
     stable: Count
     tried: Count
     """Distinct splits that were judged; p-values are corrected for them."""
@@ -156,14 +155,12 @@ class BandEntry(Part):
     """Loss over its own baseline, aligned at the onset; columns of equal length."""
 
     runs: Count
-    """Runs that it is made of."""
     offset: list[int] = Field(default_factory=list)
     median: list[Number | None] = Field(default_factory=list)
     low: list[Number | None] = Field(default_factory=list)
     """Lower quartile; null where fewer than three runs log."""
     high: list[Number | None] = Field(default_factory=list)
     alive: list[Count] = Field(default_factory=list)
-    """Runs that log there."""
     counterexample: list[Number | None] = Field(default_factory=list)
     """The nearest stable run, as if it had broken there."""
     left_out: list[LeftOut] = Field(default_factory=list)
@@ -199,7 +196,6 @@ class ClusterEntry(Part):
     id: str
     title: str
     members: list[str]
-    """Ids of runs."""
     signals: list[str] = Field(default_factory=list)
     """Of at least half of the members, in their usual order."""
     shares: dict[str, Share] = Field(default_factory=dict)
