@@ -12,7 +12,7 @@ EVAL = frozenset({"eval", "evaluation", "val", "valid", "validation", "dev", "he
 TEST = frozenset({"test", "testing"})
 LOSS = frozenset({"loss", "losses", "nll", "crossentropy", "crossentropyloss", "ce", "celoss"})
 REWARD = frozenset({"reward", "rewards", "return", "returns", "rew"})
-AVERAGED = frozenset({"avg", "ema", "smooth", "smoothed", "mean", "global", "epoch", "running"})
+AVERAGED = frozenset({"avg", "average", "ema", "smooth", "smoothed", "mean", "global", "epoch", "running"})
 """Words of a loss that is not of one step: it yields its canonical name to a plainer one."""
 
 # A word a line would hide the groups.
@@ -51,7 +51,7 @@ RL_SIGNS = frozenset({
 SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "train/grad_norm": (
         "grad norm", "gradient norm", "gnorm", "gn", "gradnorm", "total grad norm", "global grad norm",
-        "grad norm total", "grad 2 0 norm total", "grad l2 norm", "grad norm before clip",
+        "grad norm total", "grad 2 0 norm total", "grad l2 norm", "grad norm before clip", "norm",
     ),
     "learning_rate": ("lr", "learning rate", "learningrate"),
     "train/step_time": (

@@ -1,0 +1,267 @@
+"""The kinds of line that hold metrics: what one print statement of a training wrote.
+
+Algorithm
+    Lines whose numbers have the same names are one kind, whatever else the lines say. A kind holds metrics if it
+    recurs and one of its names is that of a metric; or if it counts steps or epochs beside values of any name; or
+    if its lines stand directly beside such lines (records over several lines). A text is a log if some metric
+    changes while a counter moves, or recurs often without one. Lines that look like source code are never taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainscope.core.metrics import Kind as Quantity
+from trainscope.core.metrics import canonical, kind, tokens
+from trainscope.core.run import FloatArray, IntArray
+from trainscope.readers.text_fields import COUNTERS, Field, Layout, Role, is_known, layout_of
+from trainscope.readers.text_lines import Lines, Template
+from trainscope.readers.vocabulary import PHASES, is_clockwork
+
+_FEWEST = 3
+"""Lines of a kind, before one can speak of one."""
+_FEWEST_UNCOUNTED = 5
+"""The same for lines without a counter, which a text that is no log can have too."""
+_MOST_LAYOUTS = 20_000
+"""Templates looked at, the frequent ones first."""
+_BESIDE = 0.8
+"""Share of a kind's lines that must stand beside lines of metrics."""
+_MANY = 10
+_PLAIN = frozenset(
+    {"train/loss", "eval/loss", "train/accuracy", "eval/accuracy", "train/perplexity", "eval/perplexity", "train/reward"}
+)
+_ENOUGH = 2000
+"""Lines of a kind that show where it stands."""
+_CODE = re.compile(
+    r"\bself\.|\bdef\s+\w+\(|\breturn\b|==|:=|\bimport\b|\bassert\b|\b(?:if|for|while|elif|else)\b.*:\s*$"
+    r"|:\x00[fdegsx%]\}|\w\(f?[\"'][^)]*$|;\s*$|\bprint\(|[a-z_]\w*\.\w+\([^)]*$|\\n|^\s*(?:#|//|\$|>>>)\s*\w"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LineKind:
+    """Lines whose numbers have the same names."""
+
+    fields: tuple[Field, ...]
+    """Named values, counters and totals, in the order of the line."""
+    phase: str
+    line: IntArray
+    """(n,) line numbers, from 0."""
+    values: FloatArray
+    """(n, fields)"""
+    column: tuple[str, ...] = ()
+    """What each field's column is called, "" for those that are none; settled by `text_names`."""
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+    def counters(self) -> list[int]:
+        """Return which fields count."""
+        return [i for i, f in enumerate(self.fields) if f.role in COUNTERS]
+
+    def metrics(self) -> list[int]:
+        """Return which fields are values."""
+        return [i for i, f in enumerate(self.fields) if f.role is Role.VALUE]
+
+    def counted(self) -> bool:
+        """Tell whether the lines say a step or an epoch that moves."""
+        return any(_moves(self.values[:_ENOUGH, i]) or _moves(self.values[:, i]) for i in self.counters())
+
+
+@dataclass(slots=True)
+class _Group:
+    layout: Layout
+    keep: list[int]
+    templates: list[tuple[int, list[int]]] = field(default_factory=list)
+    count: int = 0
+
+
+def metric_kinds(lines: Lines) -> tuple[list[LineKind], list[LineKind]]:
+    """Return the kinds of line that hold metrics, in the order of their first lines; none if the text is no log.
+
+    The second list is of progress bars, which only count.
+    """
+    candidates = [_kind_of(group, lines) for group in _grouped(lines.templates)]
+    candidates = [_without_rows_of_other_ranks(k) for k in candidates]
+    sure = [k for k in candidates if _is_sure(k)]
+    if not any(_is_evidence(k) for k in sure) and not _headed(sure, candidates):
+        return [], []
+    rest = [k for k in candidates if not any(k is s for s in sure)]
+    sure = _in_turn(sure)
+    kinds = sure + _beside(sure, rest)
+    bars = [k for k in rest if not any(k is t for t in kinds) and any(f.role is Role.TOTAL for f in k.fields)]
+    return sorted(kinds, key=lambda k: int(k.line[0])), bars
+
+
+def _grouped(templates: Sequence[Template]) -> Iterable[_Group]:
+    groups: dict[object, _Group] = {}
+    order = sorted((i for i, t in enumerate(templates) if t.sample), key=lambda i: (-templates[i].count, i))
+    for i in order[:_MOST_LAYOUTS]:
+        if _CODE.search(templates[i].text):
+            continue
+        layout = layout_of(templates[i])
+        keep = _distinct(layout.fields)
+        if not keep:
+            continue
+        shape = tuple((layout.fields[j].role, layout.fields[j].name) for j in keep)
+        group = groups.setdefault((layout.phase, layout.rank, frozenset(shape)), _Group(layout, keep))
+        at = dict(zip(shape, keep, strict=True))
+        reference = [(group.layout.fields[j].role, group.layout.fields[j].name) for j in group.keep]
+        group.templates.append((i, [at[key] for key in reference]))
+        group.count += templates[i].count
+    found = [g for g in groups.values() if g.count >= _FEWEST]
+    ranks = {r for g in found if (r := g.layout.rank) is not None}
+    return [g for g in found if g.layout.rank is None or g.layout.rank == min(ranks)]
+
+
+def _distinct(fields: Sequence[Field]) -> list[int]:
+    """Return the fields that are kept: the first of each name."""
+    seen: set[tuple[Role, str]] = set()
+    out = []
+    for i, f in enumerate(fields):
+        key = (f.role, f.name) if f.role is not Role.TOTAL else (f.role, str(i and fields[i - 1].name))
+        if f.role in (Role.NONE, Role.AVERAGE) or key in seen or (f.role is Role.TOTAL and i - 1 not in out):
+            continue
+        seen.add(key)
+        out.append(i)
+    return out if len({(fields[i].role, fields[i].name) for i in out}) == len(out) else _without_repeats(fields, out)
+
+
+def _without_repeats(fields: Sequence[Field], keep: list[int]) -> list[int]:
+    seen: set[tuple[Role, str]] = set()
+    out = []
+    for i in keep:
+        key = (fields[i].role, fields[i].name)
+        if key not in seen:
+            seen.add(key)
+            out.append(i)
+    return out
+
+
+def _kind_of(group: _Group, lines: Lines) -> LineKind:
+    numbers = [i for i, _ in group.templates]
+    picks = {i: pick for i, pick in group.templates}
+    rows = np.flatnonzero(np.isin(lines.of, np.array(numbers, np.int32)))
+    values = np.empty((len(rows), len(group.keep)))
+    of = lines.of[rows]
+    for i in numbers:
+        mine = of == i
+        at = lines.start[rows[mine]][:, None] + np.array(picks[i], np.int64)[None, :]
+        values[mine] = lines.values[at]
+    return LineKind(tuple(group.layout.fields[j] for j in group.keep), group.layout.phase, rows, values)
+
+
+def _without_rows_of_other_ranks(k: LineKind) -> LineKind:
+    """Keep the lines of the first process where a field says which one wrote them."""
+    for i, f in enumerate(k.fields):
+        if tokens(f.name) in (("rank",), ("local", "rank"), ("global", "rank")) and f.role is Role.VALUE:
+            mine = k.values[:, i] == np.nanmin(k.values[:, i]) if np.isfinite(k.values[:, i]).any() else None
+            if mine is not None:
+                return replace(k, line=k.line[mine], values=k.values[mine])
+    return k
+
+
+def _is_sure(k: LineKind) -> bool:
+    values = [k.fields[i] for i in k.metrics()]
+    known = [f for f in values if is_known(f.name) and not _is_bare_side(f, k)]
+    if known:
+        return True
+    named = any(f.role in (Role.STEP, Role.EPOCH) for f in k.fields)
+    return named and bool(values) and any(f.strict and not is_clockwork(f.name) for f in values)
+
+
+def _is_bare_side(f: Field, k: LineKind) -> bool:
+    """A lone ``train=0.7`` is the class "train" of a detector as often as anything else."""
+    return f.name.lower() in PHASES and len(k.fields) == 1
+
+
+def _is_evidence(k: LineKind) -> bool:
+    """Tell whether lines can only be of a training: a metric that changes with a counter, or again and again."""
+    counted = k.counted()
+    if len(k) < (_FEWEST if counted else _FEWEST_UNCOUNTED):
+        return False
+    for i in k.metrics():
+        f = k.fields[i]
+        if not is_known(f.name) or kind(f.name) is Quantity.LEARNING_RATE or _is_bare_side(f, k):
+            continue
+        value = k.values[:, i]
+        if counted or _changes(value):
+            return True
+    # Names that nobody knows, but steps within epochs: what else than a training counts so?
+    values = [i for i in k.metrics() if k.fields[i].strict and not is_clockwork(k.fields[i].name)]
+    roles = {k.fields[i].role for i in k.counters() if _moves(k.values[:, i])}
+    return len(k) >= _MANY and {Role.STEP, Role.EPOCH} <= roles and any(_changes(k.values[:, i]) for i in values)
+
+
+def _headed(sure: Sequence[LineKind], candidates: Sequence[LineKind]) -> bool:
+    """Tell whether lines of metrics follow lines that count: records with a header."""
+    counting = [k for k in candidates if k.counted()]
+    if not counting:
+        return False
+    headers = np.unique(np.concatenate([k.line for k in counting]))
+    for k in sure:
+        known = any(is_known(k.fields[i].name) and kind(k.fields[i].name) is not Quantity.LEARNING_RATE for i in k.metrics())
+        before = np.searchsorted(headers, k.line) - 1
+        distance = k.line - headers[np.maximum(before, 0)]
+        near = (before >= 0) & (distance > 0) & (distance <= 60)
+        if known and near.mean() >= _BESIDE and len(np.unique(headers[before[near]])) >= _FEWEST:
+            return True
+    return False
+
+
+def _in_turn(sure: Sequence[LineKind]) -> list[LineKind]:
+    """Leave out lines that do not count and do not come in turn with those that do: settings, summaries, best values."""
+    counting = [k for k in sure if k.counted()]
+    if not counting:
+        return list(sure)
+    said = {k.fields[i].name for k in counting for i in k.metrics()}
+    anchors = np.unique(np.concatenate([k.line for k in counting]))
+    out = []
+    for k in sure:
+        if k.counted():
+            out.append(k)
+            continue
+        names = [k.fields[i].name for i in k.metrics()]
+        turns = len(np.unique(np.searchsorted(anchors, k.line)))
+        few = len(k) < _FEWEST_UNCOUNTED
+        plain = any(canonical(name) in _PLAIN for name in names)
+        if turns >= max(_FEWEST, 0.5 * len(k)) and not set(names) & said and (plain or not few):
+            out.append(k)
+    return out
+
+
+def _moves(value: FloatArray) -> bool:
+    given = value[np.isfinite(value)]
+    return len(np.unique(given)) >= _FEWEST
+
+
+def _changes(value: FloatArray) -> bool:
+    given = value[np.isfinite(value)]
+    return len(given) < len(value) or len(np.unique(given)) >= _FEWEST
+
+
+def _beside(sure: Sequence[LineKind], rest: Sequence[LineKind]) -> list[LineKind]:
+    """Return the kinds whose lines stand in one block with lines that are sure, over and over."""
+    found: list[LineKind] = []
+    waiting = list(rest)
+    while waiting:
+        taken = np.unique(np.concatenate([k.line[:_ENOUGH] for k in (*sure, *found)]))
+        new = [k for k in waiting if len(k.fields) <= 4 and len(k) >= _FEWEST_UNCOUNTED and _touch(k.line[:_ENOUGH], taken) >= _BESIDE]
+        if not new:
+            break
+        found += new
+        waiting = [k for k in waiting if not any(k is n for n in new)]
+    return found
+
+
+def _touch(line: IntArray, taken: IntArray) -> float:
+    """Return the share of `line` that stands within two lines of `taken`."""
+    near: NDArray[np.bool_] = np.zeros(len(line), bool)
+    for step in (-2, -1, 1, 2):
+        near |= np.isin(line + step, taken)
+    return float(near.mean())
