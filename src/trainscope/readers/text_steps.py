@@ -29,6 +29,13 @@ from trainscope.readers.text_records import Records
 from trainscope.readers.vocabulary import STEP_NAMES, plain_name
 
 _SURE = 0.9
+_ALIKE = 0.98
+"""Epochs may differ by a batch."""
+_SHORTEST_PASS = 5
+"""Lines; shorter passes without an end are chance."""
+_MANY_FALLS = 20
+_SHORT_RISE = 3
+"""Lines between two falls: fewer, and several processes write."""
 _ORDER = {name: rank for rank, name in enumerate(STEP_NAMES)}
 
 
@@ -44,6 +51,8 @@ class Steps:
     """(records,) where the log says it beside steps."""
     said: str
     """What it was taken from, for the note."""
+    turn: FloatArray | None = None
+    """(records,) which epoch or pass each is of, where the counter starts again with each."""
     notes: tuple[Note, ...] = ()
 
 
@@ -167,22 +176,43 @@ def _settled(
     if counter.field.role is Role.EPOCH:
         return Steps("epoch", _placed(value, training, counter), None, said)
     length = _epoch_length(counter, epoch, training) if epoch is not None else _pass_length(counter, training)
+    if not length and _is_shuffled(value[training]):
+        note = Note("several_writers", f"{said} goes up and down: lines of several processes; their order was kept")
+        return Steps("row", np.full(len(value), np.nan), None, "the order of the lines", None, (note,))
+    turn = None
     if length and epoch is not None:
         here = _carried(epoch.value)
         first = np.nanmin(here[training])
-        value = value + (here - first) * length
+        turn = here - first
+        value = value + turn * length
         said = f"{said} and {shown(epoch.field.name)}"
     elif length:
         falls = np.zeros(len(value))
         rows = np.flatnonzero(training & np.isfinite(value))
         falls[rows[1:]] = np.diff(value[rows]) < 0
-        value = value + np.cumsum(falls) * length
+        turn = np.cumsum(falls)
+        value = value + turn * length
     if length:
+        turn = _numbered(turn, counter.value)
         message = f"{shown(counter.field.name or 'n/N')} starts again each epoch; steps were counted on, {length} an epoch"
         notes.append(Note("rebuilt_step", message))
     beside = next((c for c in counters if c.field.role is Role.EPOCH), None)
     place = _placed(value, training, counter)
-    return Steps("step", place, None if beside is None else _carried(beside.value), said, tuple(notes))
+    return Steps("step", place, None if beside is None else _carried(beside.value), said, turn, tuple(notes))
+
+
+def _numbered(turn: FloatArray, count: FloatArray) -> FloatArray:
+    """Number the epochs as they come, so that one that was run twice is two."""
+    rows = np.flatnonzero(np.isfinite(turn) & np.isfinite(count))
+    new = np.zeros(len(turn))
+    new[rows[1:]] = (np.diff(turn[rows]) != 0) | (np.diff(count[rows]) < 0)
+    return np.where(np.isfinite(turn), np.cumsum(new), np.nan)
+
+
+def _is_shuffled(value: FloatArray) -> bool:
+    given = value[np.isfinite(value)]
+    falls = np.flatnonzero(np.diff(given) < 0)
+    return len(falls) >= _MANY_FALLS and float(np.median(np.diff(falls))) < _SHORT_RISE
 
 
 def _epoch_length(counter: _Counter, epoch: _Counter, training: NDArray[np.bool_]) -> int:
@@ -197,8 +227,8 @@ def _epoch_length(counter: _Counter, epoch: _Counter, training: NDArray[np.bool_
         return 0
     total = counter.total[rows]
     given = total[np.isfinite(total)]
-    if len(given) and (given == given[0]).mean() > _SURE and given[0] >= step.max():
-        return int(given[0])
+    if len(given) > _SURE * len(total) and given.min() >= _ALIKE * given.max() and given.max() >= step.max():
+        return int(given.max())
     interval = np.median(np.diff(step)[np.diff(step) > 0]) if (np.diff(step) > 0).any() else 1
     starts = step[falls + 1]
     low = max(1.0, min(float(interval), float(starts.min()))) if len(starts) else 1.0
@@ -206,17 +236,24 @@ def _epoch_length(counter: _Counter, epoch: _Counter, training: NDArray[np.bool_
 
 
 def _pass_length(counter: _Counter, training: NDArray[np.bool_]) -> int:
-    """Return the N of a counter that starts again only after it came to N, else 0."""
-    rows = np.flatnonzero(training & np.isfinite(counter.value) & np.isfinite(counter.total))
-    if len(rows) < _SURE * training.sum():
-        return 0
+    """Return the steps of a pass where the counter starts again only after it came to its end, else 0.
+
+    The end is the N of n/N, or where no N is said, what it came to each time.
+    """
+    rows = np.flatnonzero(training & np.isfinite(counter.value))
     step, total = counter.value[rows], counter.total[rows]
     falls = np.flatnonzero(np.diff(step) < 0)
-    if not len(falls) or not (total == total[0]).all():
+    if len(falls) < 2:
         return 0
     interval = np.median(np.diff(step)[np.diff(step) > 0]) if (np.diff(step) > 0).any() else 1
-    reached = step[falls] > total[0] - 2 * interval
-    return int(total[0]) if reached.mean() >= _SURE else 0
+    said = total[np.isfinite(total)]
+    end = float(said[0]) if len(said) >= _SURE * len(rows) and (said == said[0]).all() else float(np.max(step[falls]))
+    again = np.diff(np.concatenate(([-1], falls)))
+    if len(said) < _SURE * len(rows) and np.median(again) < _SHORTEST_PASS:
+        return 0
+    reached = np.abs(step[falls] - end) < 2 * interval
+    begins = step[falls + 1] <= step.min() + interval
+    return int(end) if (reached & begins).mean() >= _SURE else 0
 
 
 def _placed(value: FloatArray, training: NDArray[np.bool_], counter: _Counter) -> FloatArray:
