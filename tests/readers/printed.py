@@ -325,6 +325,7 @@ def pytorch_imagenet() -> Printed:
             loss = loss_at(epoch * 100 + i)
             out.text += f"Epoch: [{epoch}][{i:3d}/100]\tTime  0.2{i % 7} ( 0.250)\tData  0.000 ( 0.020)\tLoss {loss:.4e} ({loss + 0.1:.4e})\tAcc@1  1{i % 9}.50 ( 10.12)\tAcc@5  3{i % 9}.50 ( 31.12)\n"
             out.train.append((epoch * 100 + i, loss))
+        out.evaluation.append((epoch * 100 + 90, float(f"{loss_at(epoch * 100):.4e}")))
         out.text += f"Test: [ 0/10]\tTime  1.2 ( 1.2)\tLoss {loss_at(epoch * 100):.4e} (1.0)\tAcc@1  20.5 ( 20.5)\n * Acc@1 2{epoch}.500 Acc@5 4{epoch}.500\n"
     return out
 

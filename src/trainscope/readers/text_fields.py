@@ -80,7 +80,7 @@ _MEASURE_UNIT = re.compile(
 _RANK = re.compile(r"^\s*(?:\[(?:default|rank|Rank )(\d+|\x00)\]|rank(\d+)):?", re.IGNORECASE)
 _EXTRA_STEPS = frozenset({"s", "micro_step", "n_iter", "niter", "cur_iter", "update_num", "optim_step", "num_batches"})
 _ANNOUNCING = {"evaluating": "eval", "validating": "eval", "validate": "eval", "evaluate": "eval"}
-_SIDES = frozenset(PHASES) | {"total", "global", "current", "of"}
+_SIDES = frozenset(PHASES) | frozenset(_ANNOUNCING) | {"total", "global", "current", "of"}
 _MORE_METRICS = frozenset({"norm", "ppl", "perplexity", "bpb", "bpc", "wer", "cer", "mcc", "err", "error", "mae", "rmse", "fid"})
 _SETTINGS = frozenset({
     "weight", "weights", "decay", "warmup", "beta", "betas", "gamma", "alpha", "thresh", "threshold", "interval", "freq",
@@ -93,7 +93,7 @@ _EPOCHS = frozenset({"epoch", "epochs", "ep", "epoc"})
 
 def layout_of(template: Template) -> Layout:
     """Return what the numbers of a template stand for."""
-    text = _BARS.sub(" | ", template.text)
+    text = without_bars(template.text)
     parts = text.split(MASK)
     sample = template.sample
     fields: list[Field] = []
@@ -108,6 +108,11 @@ def layout_of(template: Template) -> Layout:
     return Layout(tuple(fields), phase_of(parts, fields), number)
 
 
+def without_bars(text: str) -> str:
+    """Return a line without the drawing of progress bars and rules."""
+    return _BARS.sub(" | ", text)
+
+
 def _field(parts: list[str], sample: tuple[str, ...], before: list[Field], i: int, number: str) -> Field:
     lead, follow = parts[i], parts[i + 1]
     if is_clock(number) or (i + 2 < len(sample) and _is_date(parts, sample, i)):
@@ -116,15 +121,15 @@ def _field(parts: list[str], sample: tuple[str, ...], before: list[Field], i: in
     if i and lead.strip() in ("/", "of", "|/") and before[-1].role in COUNTERS:
         return Field(Role.TOTAL)
     name, strict = _name(lead, inside=i > 0)
-    if i and not name and lead.strip(" ")[-1:] in ("(", "[") and _is_twin(lead, before[-1]):
-        return Field(Role.AVERAGE)
     ends = i + 1 < len(sample) and follow.strip() in ("/", "of") and sample[i + 1].replace(",", "").isdecimal()
-    if whole and (role := _counter(name)) is not None:
+    if whole and (role := counter_named(name)) is not None:
         return Field(role, name, strict)
     if whole and ends:
         return Field(Role.PROGRESS, name, strict)
+    if i and not name and lead.strip(" ")[-1:] in ("(", "[") and _is_twin(lead, before[-1]):
+        return Field(Role.AVERAGE)
     if not name:
-        if whole and not i and not lead.strip(" |[(") and follow[:1] in (" ", "\t", ":", "]", ")", ","):
+        if whole and not i and not lead.strip(" |[(>*-") and follow[:1] in (" ", "\t", ":", "]", ")", ","):
             return Field(Role.PROGRESS)
         name, strict = _suffix(lead, follow, first=i == 0), True
     if not name or "best" in tokens(name):
@@ -140,6 +145,8 @@ def _join_split_names(parts: list[str], sample: tuple[str, ...], fields: list[Fi
         row = parts[i].lstrip().startswith("|") and parts[i].count("|") == 1
         if fields[i].role is not Role.NONE or not sample[i].isdecimal() or not (row or glue in ("-", "@", "#")):
             continue
+        if not row and after.name and parts[i + 1][:1] in (":", "="):
+            continue  # "output #0: loss = 2.3": the loss has a name
         start = _last(parts[i].lstrip(" |"))
         middle = parts[i + 1]
         end = re.match(r"[\w ./%\-]*", middle)
@@ -220,9 +227,11 @@ def _cleaned(name: str) -> str:
 def _loose(name: str) -> tuple[str, bool]:
     """Return the longest end of a phrase that names a metric or a counter."""
     words = name.split()
+    if words and counter_named(words[-1]) is not None and (len(words) == 1 or counter_named(" ".join(words[-2:])) is None):
+        return words[-1], False
     for first in range(max(0, len(words) - 4), len(words)):
         phrase = " ".join(words[first:])
-        if _counter(phrase) is not None or is_known(phrase) or (tokens(phrase) or ("",))[-1] in _MEASURES:
+        if counter_named(phrase) is not None or is_known(phrase) or (tokens(phrase) or ("",))[-1] in _MEASURES:
             return phrase, False
     return "", False
 
@@ -249,11 +258,12 @@ def _suffix(lead: str, follow: str, *, first: bool) -> str:
     name = found[1].strip()
     if name.lower() in ("ms", "s", "sec", "secs", "seconds", "msec"):
         return "step_time(ms)" if name.lower().startswith("ms") else "time(s)"
-    return _cleaned(name.lstrip("% "))
+    return _cleaned(name.lstrip("% ")) if len(name.strip("% ")) > 1 else ""
 
 
 @lru_cache(maxsize=65536)
-def _counter(name: str) -> Role | None:
+def counter_named(name: str) -> Role | None:
+    """Return what a name counts, None if it names no counter."""
     if not name:
         return None
     words = [w for w in tokens(name) if w not in _SIDES] or list(tokens(name))
@@ -265,6 +275,13 @@ def _counter(name: str) -> Role | None:
     if plain in STEP_NAMES or plain_name(name) in STEP_NAMES or plain in _EXTRA_STEPS:
         return Role.STEP
     return None
+
+
+def counts_what(field: Field) -> tuple[Role, str]:
+    """Return what a counter counts, whatever else is in its name: ``step`` and ``validate step`` are one."""
+    if field.role is Role.EPOCH:
+        return field.role, ""
+    return field.role, "_".join(w for w in tokens(field.name) if w not in _SIDES)
 
 
 @lru_cache(maxsize=65536)
@@ -282,7 +299,7 @@ def phase_of(parts: list[str], fields: list[Field]) -> str:
     """Return which data a line is about, by the words that name none of its numbers."""
     text = " ".join(parts)
     for field in fields:
-        if field.name:
+        if field.name and field.role is Role.VALUE:
             text = text.replace(field.name, " ", 1)
     return phase_in(text)
 

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from trainscope.core.metrics import Kind as Quantity
 from trainscope.core.metrics import canonical, kind, tokens
 from trainscope.core.run import FloatArray, IntArray
-from trainscope.readers.text_fields import COUNTERS, Field, Layout, Role, is_known, layout_of
-from trainscope.readers.text_lines import Lines, Template
+from trainscope.readers.text_columns import named_by_header
+from trainscope.readers.text_fields import COUNTERS, Field, Layout, Role, counts_what, is_known, layout_of, without_bars
+from trainscope.readers.text_lines import Lines
 from trainscope.readers.vocabulary import PHASES, is_clockwork
 
 _FEWEST = 3
@@ -35,6 +36,7 @@ _MANY = 10
 _PLAIN = frozenset(
     {"train/loss", "eval/loss", "train/accuracy", "eval/accuracy", "train/perplexity", "eval/perplexity", "train/reward"}
 )
+_HELD_OUT = frozenset(name for name in _PLAIN if name.startswith("eval/"))
 _ENOUGH = 2000
 """Lines of a kind that show where it stands."""
 _CODE = re.compile(
@@ -54,6 +56,8 @@ class LineKind:
     """(n,) line numbers, from 0."""
     values: FloatArray
     """(n, fields)"""
+    counts: bool = False
+    """Whether the lines say a step or an epoch that moves, in lines of this kind or of another."""
     column: tuple[str, ...] = ()
     """What each field's column is called, "" for those that are none; settled by `text_names`."""
 
@@ -67,10 +71,6 @@ class LineKind:
     def metrics(self) -> list[int]:
         """Return which fields are values."""
         return [i for i, f in enumerate(self.fields) if f.role is Role.VALUE]
-
-    def counted(self) -> bool:
-        """Tell whether the lines say a step or an epoch that moves."""
-        return any(_moves(self.values[:_ENOUGH, i]) or _moves(self.values[:, i]) for i in self.counters())
 
 
 @dataclass(slots=True)
@@ -86,25 +86,32 @@ def metric_kinds(lines: Lines) -> tuple[list[LineKind], list[LineKind]]:
 
     The second list is of progress bars, which only count.
     """
-    candidates = [_kind_of(group, lines) for group in _grouped(lines.templates)]
-    candidates = [_without_rows_of_other_ranks(k) for k in candidates]
+    candidates = [_kind_of(group, lines) for group in _grouped(lines)]
+    candidates = _counting([_without_rows_of_other_ranks(k) for k in candidates])
     sure = [k for k in candidates if _is_sure(k)]
     if not any(_is_evidence(k) for k in sure) and not _headed(sure, candidates):
         return [], []
     rest = [k for k in candidates if not any(k is s for s in sure)]
     sure = _in_turn(sure)
-    kinds = sure + _beside(sure, rest)
+    kinds = _without_running_bars(sure + _beside(sure, rest))
     bars = [k for k in rest if not any(k is t for t in kinds) and any(f.role is Role.TOTAL for f in k.fields)]
     return sorted(kinds, key=lambda k: int(k.line[0])), bars
 
 
-def _grouped(templates: Sequence[Template]) -> Iterable[_Group]:
+def _counting(kinds: Sequence[LineKind]) -> list[LineKind]:
+    """Mark the kinds that count: a bar's last line always says 20/20, but its other lines show that it moves."""
+    moving = {counts_what(k.fields[i]) for k in kinds for i in k.counters() if _moves(k.values[:, i])}
+    return [replace(k, counts=any(counts_what(k.fields[i]) in moving for i in k.counters())) for k in kinds]
+
+
+def _grouped(lines: Lines) -> Iterable[_Group]:
+    templates = lines.templates
     groups: dict[object, _Group] = {}
     order = sorted((i for i, t in enumerate(templates) if t.sample), key=lambda i: (-templates[i].count, i))
     for i in order[:_MOST_LAYOUTS]:
-        if _CODE.search(templates[i].text):
+        if _CODE.search(without_bars(templates[i].text)):
             continue
-        layout = layout_of(templates[i])
+        layout = named_by_header(templates[i], i, layout_of(templates[i]), lines)
         keep = _distinct(layout.fields)
         if not keep:
             continue
@@ -114,9 +121,17 @@ def _grouped(templates: Sequence[Template]) -> Iterable[_Group]:
         reference = [(group.layout.fields[j].role, group.layout.fields[j].name) for j in group.keep]
         group.templates.append((i, [at[key] for key in reference]))
         group.count += templates[i].count
-    found = [g for g in groups.values() if g.count >= _FEWEST]
+    found = [g for g in groups.values() if g.count >= _FEWEST or _speaks_plainly(g)]
     ranks = {r for g in found if (r := g.layout.rank) is not None}
     return [g for g in found if g.layout.rank is None or g.layout.rank == min(ranks)]
+
+
+def _speaks_plainly(group: _Group) -> bool:
+    """Tell whether a line that does not recur is one of metrics all the same: a step and a loss, by their names."""
+    fields = group.layout.fields
+    return any(f.role in (Role.STEP, Role.EPOCH) for f in fields) and any(
+        f.role is Role.VALUE and canonical(f.name) in _PLAIN for f in fields
+    )
 
 
 def _distinct(fields: Sequence[Field]) -> list[int]:
@@ -167,6 +182,8 @@ def _without_rows_of_other_ranks(k: LineKind) -> LineKind:
 
 
 def _is_sure(k: LineKind) -> bool:
+    if len(k) < _FEWEST and not k.counts:
+        return False
     values = [k.fields[i] for i in k.metrics()]
     known = [f for f in values if is_known(f.name) and not _is_bare_side(f, k)]
     if known:
@@ -182,7 +199,7 @@ def _is_bare_side(f: Field, k: LineKind) -> bool:
 
 def _is_evidence(k: LineKind) -> bool:
     """Tell whether lines can only be of a training: a metric that changes with a counter, or again and again."""
-    counted = k.counted()
+    counted = k.counts
     if len(k) < (_FEWEST if counted else _FEWEST_UNCOUNTED):
         return False
     for i in k.metrics():
@@ -200,7 +217,7 @@ def _is_evidence(k: LineKind) -> bool:
 
 def _headed(sure: Sequence[LineKind], candidates: Sequence[LineKind]) -> bool:
     """Tell whether lines of metrics follow lines that count: records with a header."""
-    counting = [k for k in candidates if k.counted()]
+    counting = [k for k in candidates if k.counts]
     if not counting:
         return False
     headers = np.unique(np.concatenate([k.line for k in counting]))
@@ -216,23 +233,51 @@ def _headed(sure: Sequence[LineKind], candidates: Sequence[LineKind]) -> bool:
 
 def _in_turn(sure: Sequence[LineKind]) -> list[LineKind]:
     """Leave out lines that do not count and do not come in turn with those that do: settings, summaries, best values."""
-    counting = [k for k in sure if k.counted()]
+    counting = [k for k in sure if k.counts]
     if not counting:
         return list(sure)
-    said = {k.fields[i].name for k in counting for i in k.metrics()}
+    said = {(_side(k.phase), k.fields[i].name) for k in counting for i in k.metrics()}
     anchors = np.unique(np.concatenate([k.line for k in counting]))
     out = []
     for k in sure:
-        if k.counted():
+        if k.counts:
             out.append(k)
             continue
         names = [k.fields[i].name for i in k.metrics()]
+        new = {(_side(k.phase), name) for name in names} - said
         turns = len(np.unique(np.searchsorted(anchors, k.line)))
         few = len(k) < _FEWEST_UNCOUNTED
         plain = any(canonical(name) in _PLAIN for name in names)
-        if turns >= max(_FEWEST, 0.5 * len(k)) and not set(names) & said and (plain or not few):
+        if turns >= max(_FEWEST, 0.5 * len(k)) and len(new) == len(names) and (plain or not few):
             out.append(k)
     return out
+
+
+def _without_running_bars(kinds: list[LineKind]) -> list[LineKind]:
+    """Leave out a bar's lines within the epoch where its last line has the same metrics and those of validation.
+
+    So does Keras, and what it shows within the epoch are means since its beginning.
+    """
+    finals = [k for k in kinds if _is_final(k)]
+    out = []
+    for k in kinds:
+        names = {k.fields[i].name for i in k.metrics() if is_known(k.fields[i].name)}
+        bar = any(f.role is Role.PROGRESS for f in k.fields) and not _is_final(k)
+        if not (bar and any(names <= {f.name for f in final.fields} for final in finals)):
+            out.append(k)
+    return out
+
+
+def _is_final(k: LineKind) -> bool:
+    """Tell whether the lines are those that end a pass: n is N, and metrics of validation are there."""
+    ends = [i for i, f in enumerate(k.fields) if f.role is Role.TOTAL and k.fields[i - 1].role is Role.PROGRESS]
+    if not ends or not any(f.role is Role.VALUE and canonical(f.name) in _HELD_OUT for f in k.fields):
+        return False
+    return bool((k.values[:, ends[0]] == k.values[:, ends[0] - 1]).all())
+
+
+def _side(phase: str) -> str:
+    return "" if phase == "train" else phase
 
 
 def _moves(value: FloatArray) -> bool:

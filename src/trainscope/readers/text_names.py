@@ -45,7 +45,7 @@ def named(kinds: Sequence[LineKind], lines: Lines) -> list[LineKind]:
             rivals = groups[columns[i]]
             first = max(rivals, key=lambda key: sum(len(out[m]) for m in rivals[key]))
             second = _counting(k) != first
-            if evaluates and (second or not k.counted()):
+            if evaluates and (second or not k.counts):
                 columns[i] = f"eval/{columns[i]}"
             elif second and any(f.role is Role.EPOCH for f in k.fields) and not any(f.role is Role.STEP for f in k.fields):
                 columns[i] = f"epoch_mean/{columns[i]}"

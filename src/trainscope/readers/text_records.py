@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.core.run import IntArray
-from trainscope.readers.text_fields import COUNTERS
 from trainscope.readers.text_kinds import LineKind
 from trainscope.readers.text_lines import Lines
 
@@ -36,7 +35,7 @@ def records_of(kinds: Sequence[LineKind], lines: Lines) -> Records:
     which = np.concatenate([np.full(len(k), i) for i, k in enumerate(kinds)])
     order = np.argsort(line, kind="stable")
     line, which = line[order], which[order]
-    if all(k.counted() for k in kinds):
+    if all(k.counts for k in kinds):
         record = np.arange(len(line))
     else:
         record = _blocks(kinds, line, which, _walls(kinds, lines))
@@ -64,15 +63,15 @@ def _is_quiet(text: str) -> bool:
 
 def _blocks(kinds: Sequence[LineKind], line: IntArray, which: NDArray[np.int64], walls: IntArray) -> IntArray:
     names = [frozenset(f.name for f in k.fields if f.name) for k in kinds]
-    counted = [k.counted() for k in kinds]
-    strong = [any(f.role in COUNTERS and i == 0 for i, f in enumerate(k.fields)) and len(k.fields) > 2 for k in kinds]
+    counted = [k.counts for k in kinds]
+    strong = [k.counts and bool(k.metrics()) for k in kinds]
     record = np.empty(len(line), np.int64)
     number, last = -1, -1
     held: set[str] = set()
     has_counter = False
-    for row, (at, k, wall) in enumerate(zip(line.tolist(), which.tolist(), walls[line].tolist(), strict=True)):
+    for row, (k, wall) in enumerate(zip(which.tolist(), walls[line].tolist(), strict=True)):
         joins = number >= 0 and wall == last and not held & names[k]
-        if counted[k] and (has_counter or strong[k]):
+        if counted[k] and strong[k] and has_counter:
             joins = False
         if not joins:
             number += 1
@@ -81,5 +80,4 @@ def _blocks(kinds: Sequence[LineKind], line: IntArray, which: NDArray[np.int64],
         has_counter |= counted[k]
         record[row] = number
         last = wall
-        del at
     return record

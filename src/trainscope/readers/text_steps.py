@@ -23,7 +23,7 @@ from trainscope.core.metrics import Kind as Quantity
 from trainscope.core.metrics import kind
 from trainscope.core.run import FloatArray, IntArray, Note
 from trainscope.readers.notes import counted, shown
-from trainscope.readers.text_fields import Field, Role
+from trainscope.readers.text_fields import Field, Role, counts_what
 from trainscope.readers.text_kinds import LineKind
 from trainscope.readers.text_records import Records
 from trainscope.readers.vocabulary import STEP_NAMES, plain_name
@@ -109,7 +109,7 @@ def _counters(kinds: Sequence[LineKind], records: Records) -> list[_Counter]:
     for k, of in zip(kinds, records.of, strict=True):
         for i in k.counters():
             f = k.fields[i]
-            key = (f.role, plain_name(f.name) if f.role is not Role.EPOCH else "epoch")
+            key = counts_what(f)
             if key not in found:
                 empty = np.full(records.count, np.nan)
                 found[key] = _Counter(f, empty, empty.copy())
@@ -156,6 +156,8 @@ def _own(counters: Sequence[_Counter], training: NDArray[np.bool_]) -> tuple[_Co
 
 def _priority(c: _Counter) -> tuple[int, int]:
     role = 0 if c.field.role is Role.STEP else 1
+    if "timesteps" in c.field.name.lower():
+        return role, -1  # of two counters in reinforcement learning, what the axis of every plot is
     return role, _ORDER.get(plain_name(c.field.name), len(_ORDER))
 
 
@@ -174,7 +176,7 @@ def _settled(
     said = shown(counter.field.name) if counter.field.name else "the progress n/N"
     value, notes = counter.value.copy(), []
     if counter.field.role is Role.EPOCH:
-        return Steps("epoch", _placed(value, training, counter), None, said)
+        return Steps("epoch", _placed(value, training), None, said)
     length = _epoch_length(counter, epoch, training) if epoch is not None else _pass_length(counter, training)
     if not length and _is_shuffled(value[training]):
         note = Note("several_writers", f"{said} goes up and down: lines of several processes; their order was kept")
@@ -197,7 +199,9 @@ def _settled(
         message = f"{shown(counter.field.name or 'n/N')} starts again each epoch; steps were counted on, {length} an epoch"
         notes.append(Note("rebuilt_step", message))
     beside = next((c for c in counters if c.field.role is Role.EPOCH), None)
-    place = _placed(value, training, counter)
+    if not length:
+        value = _with_other_counters(value, training, counters)
+    place = _placed(value, training)
     return Steps("step", place, None if beside is None else _carried(beside.value), said, turn, tuple(notes))
 
 
@@ -256,9 +260,17 @@ def _pass_length(counter: _Counter, training: NDArray[np.bool_]) -> int:
     return int(end) if (reached & begins).mean() >= _SURE else 0
 
 
-def _placed(value: FloatArray, training: NDArray[np.bool_], counter: _Counter) -> FloatArray:
+def _with_other_counters(value: FloatArray, training: NDArray[np.bool_], counters: Sequence[_Counter]) -> FloatArray:
+    """Fill in what records of other kinds count by another word: ``step 100: val loss`` between ``iter 100: loss``."""
+    out = value.copy()
+    for c in counters:
+        if c.field.role is Role.STEP:
+            out = np.where(np.isfinite(out) | training, out, c.value)
+    return out
+
+
+def _placed(value: FloatArray, training: NDArray[np.bool_]) -> FloatArray:
     """Give every record a step: its own where it fits, else that of the training record before it."""
-    del counter
     anchor = np.where(training, value, np.nan)
     before = _carried(anchor)
     after = _carried(anchor[::-1])[::-1]

@@ -1,0 +1,55 @@
+"""Rows of bare numbers under a line of names, such as Ultralytics prints: the names are given to the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trainscope.readers.text_fields import Field, Layout, Role, counter_named, without_bars
+from trainscope.readers.text_lines import MASK, Lines, Template
+
+_FEWEST = 3
+"""Columns of a table."""
+_NEAR = 3
+"""Lines between names and numbers, at most."""
+
+
+def named_by_header(template: Template, number: int, layout: Layout, lines: Lines) -> Layout:
+    """Return a layout with the names of the line above, where most numbers have none and the widths match.
+
+    Parameters
+    ----------
+    template : Template
+        The row of numbers.
+    number : int
+        Its index.
+    """
+    words = without_bars(template.text).replace("|", " ").split()
+    bare = sum(f.role in (Role.NONE, Role.PROGRESS, Role.TOTAL) for f in layout.fields)
+    if len(template.sample) < _FEWEST or 2 * bare < len(layout.fields) or MASK not in words[0]:
+        return layout
+    header = _header(int(np.argmax(lines.of == number)), lines)
+    if not _FEWEST <= len(header) <= len(words) or any(MASK not in word for word in words[: len(header)]):
+        return layout
+    fields: list[Field] = []
+    for name, word in zip(header, words, strict=False):
+        role = counter_named(name) or Role.VALUE
+        fields.append(Field(role, name, strict=True))
+        if word.count(MASK) == 2 and "/" in word and role is not Role.VALUE:
+            fields.append(Field(Role.TOTAL))
+        else:
+            fields += [Field(Role.NONE)] * (word.count(MASK) - 1)
+    fields += [Field(Role.NONE)] * (len(layout.fields) - len(fields))
+    return Layout(tuple(fields), layout.phase, layout.rank)
+
+
+def _header(row: int, lines: Lines) -> Sequence[str]:
+    for above in range(row - 1, max(-1, row - 1 - _NEAR), -1):
+        template = lines.templates[lines.of[above]] if lines.of[above] >= 0 else None
+        if template is None or template.sample:
+            return ()
+        words = template.text.replace("|", " ").split()
+        if len(words) >= _FEWEST and all(w[0].isalpha() or w[0] == "_" for w in words):
+            return words
+    return ()
