@@ -342,7 +342,7 @@ def torchvision() -> Printed:
 
 
 def ultralytics() -> Printed:
-    out = Printed(axis="epoch")
+    out = Printed()
     for epoch in range(1, 11):
         out.text += "\n      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n"
         for done in (50, 100):

@@ -11,8 +11,8 @@ from trainscope.readers.text_lines import MASK, Lines, Template
 
 _FEWEST = 3
 """Columns of a table."""
-_NEAR = 3
-"""Lines between names and numbers, at most."""
+_FARTHEST = 500
+"""Lines between names and numbers, at most: the other rows of the table, the updates of a bar."""
 
 
 def named_by_header(template: Template, number: int, layout: Layout, lines: Lines) -> Layout:
@@ -37,19 +37,22 @@ def named_by_header(template: Template, number: int, layout: Layout, lines: Line
         role = counter_named(name) or Role.VALUE
         fields.append(Field(role, name, strict=True))
         if word.count(MASK) == 2 and "/" in word and role is not Role.VALUE:
-            fields.append(Field(Role.TOTAL))
+            fields.append(Field(Role.TOTAL, name))
         else:
             fields += [Field(Role.NONE)] * (word.count(MASK) - 1)
-    fields += [Field(Role.NONE)] * (len(layout.fields) - len(fields))
+    fields += layout.fields[len(fields) :]
     return Layout(tuple(fields), layout.phase, layout.rank)
 
 
 def _header(row: int, lines: Lines) -> Sequence[str]:
-    for above in range(row - 1, max(-1, row - 1 - _NEAR), -1):
-        template = lines.templates[lines.of[above]] if lines.of[above] >= 0 else None
-        if template is None or template.sample:
-            return ()
+    """Return the words of the line of names above a row, past other rows of numbers and blank lines."""
+    for above in range(row - 1, max(-1, row - 1 - _FARTHEST), -1):
+        if lines.of[above] < 0:
+            continue
+        template = lines.templates[lines.of[above]]
+        if len(template.sample) >= _FEWEST:
+            continue
         words = template.text.replace("|", " ").split()
-        if len(words) >= _FEWEST and all(w[0].isalpha() or w[0] == "_" for w in words):
-            return words
+        names = len(words) >= _FEWEST and all(w[0].isalpha() or w[0] == "_" for w in words)
+        return words if names and not template.sample else ()
     return ()

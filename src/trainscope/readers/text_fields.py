@@ -119,7 +119,7 @@ def _field(parts: list[str], sample: tuple[str, ...], before: list[Field], i: in
         return Field(Role.NONE)
     whole = number.lstrip("-").replace(",", "").isdecimal()
     if i and lead.strip() in ("/", "of", "|/") and before[-1].role in COUNTERS:
-        return Field(Role.TOTAL)
+        return Field(Role.TOTAL, before[-1].name)
     name, strict = _name(lead, inside=i > 0)
     ends = i + 1 < len(sample) and follow.strip() in ("/", "of") and sample[i + 1].replace(",", "").isdecimal()
     if whole and (role := counter_named(name)) is not None:

@@ -139,22 +139,11 @@ def _distinct(fields: Sequence[Field]) -> list[int]:
     seen: set[tuple[Role, str]] = set()
     out = []
     for i, f in enumerate(fields):
-        key = (f.role, f.name) if f.role is not Role.TOTAL else (f.role, str(i and fields[i - 1].name))
+        key = (f.role, f.name)
         if f.role in (Role.NONE, Role.AVERAGE) or key in seen or (f.role is Role.TOTAL and i - 1 not in out):
             continue
         seen.add(key)
         out.append(i)
-    return out if len({(fields[i].role, fields[i].name) for i in out}) == len(out) else _without_repeats(fields, out)
-
-
-def _without_repeats(fields: Sequence[Field], keep: list[int]) -> list[int]:
-    seen: set[tuple[Role, str]] = set()
-    out = []
-    for i in keep:
-        key = (fields[i].role, fields[i].name)
-        if key not in seen:
-            seen.add(key)
-            out.append(i)
     return out
 
 

@@ -23,7 +23,7 @@ from trainscope.readers.table import ABSENT, NUMBER, Column, Table, check_size
 from trainscope.readers.text_fields import is_known
 from trainscope.readers.text_kinds import LineKind, metric_kinds
 from trainscope.readers.text_lines import Lines, lines_of
-from trainscope.readers.text_means import keep_epoch_means
+from trainscope.readers.text_means import keep_epoch_means, keep_last_of_evaluations
 from trainscope.readers.text_names import named
 from trainscope.readers.text_records import Records, records_of
 from trainscope.readers.text_steps import Steps, describe, steps_of, whole
@@ -106,6 +106,9 @@ def table_of(data: bytes, source: Source) -> Table:
     if steps.turn is not None:
         columns, means = keep_epoch_means(columns, steps.turn)
         dropped += means
+    if steps.kind != "row":
+        columns, evaluations = keep_last_of_evaluations(columns, steps.value, steps.training)
+        dropped += evaluations
     if steps.kind == "row" and steps.epoch is None:
         axis = {}
     else:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.core.run import FloatArray, Note
-from trainscope.readers.notes import quoted
+from trainscope.readers.notes import counted, quoted
 from trainscope.readers.table import ABSENT, Column
 from trainscope.readers.vocabulary import is_clockwork
 
@@ -60,6 +60,37 @@ def keep_epoch_means(columns: dict[str, Column], turn: FloatArray) -> tuple[dict
     says = "is a mean" if len(found) == 1 else "are means"
     message = f"{quoted(found)} {says} since the beginning of the epoch; the last value of each epoch was kept"
     return out, [Note("running_mean", message, len(found))]
+
+
+def keep_last_of_evaluations(
+    columns: dict[str, Column], step: FloatArray, training: NDArray[np.bool_]
+) -> tuple[dict[str, Column], list[Note]]:
+    """Return the columns with one value a step where they stand beside the training: the last of each evaluation.
+
+    Parameters
+    ----------
+    columns : dict of str to Column
+        The metrics.
+    step : (n,) float64 array
+        The step of each row; rows of an evaluation have that of the training row before.
+    training : (n,) bool array
+        Which rows hold the main metric.
+    """
+    out, lost = dict(columns), 0
+    for name, column in columns.items():
+        rows = np.flatnonzero(column.has)
+        if len(rows) < 2 or training[rows].any():
+            continue
+        early = rows[:-1][step[rows[1:]] == step[rows[:-1]]]
+        if len(early):
+            state = column.state.copy()
+            state[early] = ABSENT
+            out[name] = Column(np.where(state > ABSENT, column.value, np.nan), state)
+            lost = max(lost, len(early))
+    if not lost:
+        return out, []
+    message = f"{counted(lost, 'line stands', 'lines stand')} within an evaluation; the last of each was kept"
+    return out, [Note("evaluation_lines", message, lost)]
 
 
 def _settles(value: FloatArray, bounds: NDArray[np.int64], sizes: NDArray[np.int64]) -> bool:

@@ -51,6 +51,8 @@ class Steps:
     """(records,) where the log says it beside steps."""
     said: str
     """What it was taken from, for the note."""
+    training: NDArray[np.bool_]
+    """(records,) where the main metric is."""
     turn: FloatArray | None = None
     """(records,) which epoch or pass each is of, where the counter starts again with each."""
     notes: tuple[Note, ...] = ()
@@ -80,7 +82,7 @@ def steps_of(kinds: Sequence[LineKind], bars: Sequence[LineKind], records: Recor
         carried += [c for bar in bars if (c := _of_bar(bar, records)) is not None]
         found = _own(carried, training)
     if found is None:
-        return Steps("row", np.full(records.count, np.nan), None, "the order of the lines")
+        return Steps("row", np.full(records.count, np.nan), None, "the order of the lines", training)
     return _settled(found, counters, training)
 
 
@@ -176,11 +178,11 @@ def _settled(
     said = shown(counter.field.name) if counter.field.name else "the progress n/N"
     value, notes = counter.value.copy(), []
     if counter.field.role is Role.EPOCH:
-        return Steps("epoch", _placed(value, training), None, said)
+        return Steps("epoch", _placed(value, training), None, said, training)
     length = _epoch_length(counter, epoch, training) if epoch is not None else _pass_length(counter, training)
     if not length and _is_shuffled(value[training]):
         note = Note("several_writers", f"{said} goes up and down: lines of several processes; their order was kept")
-        return Steps("row", np.full(len(value), np.nan), None, "the order of the lines", None, (note,))
+        return Steps("row", np.full(len(value), np.nan), None, "the order of the lines", training, None, (note,))
     turn = None
     if length and epoch is not None:
         here = _carried(epoch.value)
@@ -202,7 +204,7 @@ def _settled(
     if not length:
         value = _with_other_counters(value, training, counters)
     place = _placed(value, training)
-    return Steps("step", place, None if beside is None else _carried(beside.value), said, turn, tuple(notes))
+    return Steps("step", place, None if beside is None else _carried(beside.value), said, training, turn, tuple(notes))
 
 
 def _numbered(turn: FloatArray, count: FloatArray) -> FloatArray:
