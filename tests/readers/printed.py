@@ -80,7 +80,11 @@ def megatron() -> Printed:
         out.train.append((i, loss))
         if i % 100 == 0:
             out.text += "-" * 100 + "\n"
-            out.text += f" validation loss at iteration {i} | lm loss value: {loss + 0.1:.6E} | lm loss PPL: {math.exp(loss + 0.1):.6E} | \n" + "-" * 100 + "\n"
+            out.text += (
+                f" validation loss at iteration {i} | lm loss value: {loss + 0.1:.6E} | lm loss PPL: {math.exp(loss + 0.1):.6E} | \n"
+                + "-" * 100
+                + "\n"
+            )
             out.evaluation.append((i, round(loss + 0.1, 6)))
     return out
 
@@ -101,7 +105,18 @@ def fairseq_json() -> Printed:
         for i in range(20, 120, 20):
             step = (epoch - 1) * 100 + i
             loss = loss_at(step)
-            row = {"epoch": epoch, "update": f"{step / 100:.3f}", "loss": f"{loss}", "nll_loss": f"{loss - 0.3:.4f}", "ppl": "9.1", "wps": "8100.2", "num_updates": str(step), "lr": "0.0005", "gnorm": "1.2", "train_wall": "12"}
+            row = {
+                "epoch": epoch,
+                "update": f"{step / 100:.3f}",
+                "loss": f"{loss}",
+                "nll_loss": f"{loss - 0.3:.4f}",
+                "ppl": "9.1",
+                "wps": "8100.2",
+                "num_updates": str(step),
+                "lr": "0.0005",
+                "gnorm": "1.2",
+                "train_wall": "12",
+            }
             out.text += f"2022-03-01 10:00:{i % 60:02d} | INFO | train_inner | {json.dumps(row)}\n"
             out.train.append((step, loss))
         value = round(loss_at(epoch * 100) + 0.1, 4)

@@ -8,7 +8,9 @@ number about the loss (``loss_scale``, ``best_loss``). Each function looks at a 
 from __future__ import annotations
 
 _PLAYERS = frozenset({"g", "d", "gen", "disc", "generator", "discriminator", "critic", "gan"})
-_PLAYED = frozenset({"a", "b", "l1", "l2", "gan", "real", "fake", "vgg", "feat", "fm", "adv", "gp", "err", "l", "total", "all"})
+_PLAYED = frozenset(
+    {"a", "b", "l1", "l2", "gan", "real", "fake", "vgg", "feat", "fm", "adv", "gp", "err", "l", "total", "all"}
+)
 _BIT_UNITS = frozenset({"byte", "char", "character", "dim", "token", "word"})
 _BIT_WORDS = frozenset({"bpb", "bpc", "bpd", "bpt"})
 _ABOUT = frozenset({"scale", "scaler", "weight", "weights", "coef", "coeff", "lambda", "best", "lowest", "threshold"})

@@ -81,11 +81,37 @@ _RANK = re.compile(r"^\s*(?:\[(?:default|rank|Rank )(\d+|\x00)\]|rank(\d+)):?", 
 _EXTRA_STEPS = frozenset({"s", "micro_step", "n_iter", "niter", "cur_iter", "update_num", "optim_step", "num_batches"})
 _ANNOUNCING = {"evaluating": "eval", "validating": "eval", "validate": "eval", "evaluate": "eval"}
 _SIDES = frozenset(PHASES) | frozenset(_ANNOUNCING) | {"total", "global", "current", "of"}
-_MORE_METRICS = frozenset({"norm", "ppl", "perplexity", "bpb", "bpc", "wer", "cer", "mcc", "err", "error", "mae", "rmse", "fid"})
-_SETTINGS = frozenset({
-    "weight", "weights", "decay", "warmup", "beta", "betas", "gamma", "alpha", "thresh", "threshold", "interval", "freq",
-    "frequency", "power", "classes", "fraction", "coef", "coeff", "scale", "scaler", "factor", "smoothing", "size", "dim",
-})
+_MORE_METRICS = frozenset(
+    {"norm", "ppl", "perplexity", "bpb", "bpc", "wer", "cer", "mcc", "err", "error", "mae", "rmse", "fid"}
+)
+_SETTINGS = frozenset(
+    {
+        "weight",
+        "weights",
+        "decay",
+        "warmup",
+        "beta",
+        "betas",
+        "gamma",
+        "alpha",
+        "thresh",
+        "threshold",
+        "interval",
+        "freq",
+        "frequency",
+        "power",
+        "classes",
+        "fraction",
+        "coef",
+        "coeff",
+        "scale",
+        "scaler",
+        "factor",
+        "smoothing",
+        "size",
+        "dim",
+    }
+)
 _MEASURES = frozenset({"time", "mfu", "speed", "throughput", "dt", "memory", "mem", "eta", "took"})
 """Words that name a cost of training, and no quality."""
 _EPOCHS = frozenset({"epoch", "epochs", "ep", "epoc"})
@@ -151,7 +177,9 @@ def _join_split_names(parts: list[str], sample: tuple[str, ...], fields: list[Fi
         middle = parts[i + 1]
         end = re.match(r"[\w ./%\-]*", middle)
         if start and end and re.match(r"\s*[:=|]", middle[end.end() :]) and after.role in (Role.VALUE, Role.NONE):
-            joined = _cleaned((start + sample[i] + end[0].rstrip() if not row else f"{start} {sample[i]}{end[0]}").strip())
+            joined = _cleaned(
+                (start + sample[i] + end[0].rstrip() if not row else f"{start} {sample[i]}{end[0]}").strip()
+            )
             if joined:
                 fields[i + 1] = Field(Role.VALUE, joined, strict=True)
 
@@ -227,7 +255,11 @@ def _cleaned(name: str) -> str:
 def _loose(name: str) -> tuple[str, bool]:
     """Return the longest end of a phrase that names a metric or a counter."""
     words = name.split()
-    if words and counter_named(words[-1]) is not None and (len(words) == 1 or counter_named(" ".join(words[-2:])) is None):
+    if (
+        words
+        and counter_named(words[-1]) is not None
+        and (len(words) == 1 or counter_named(" ".join(words[-2:])) is None)
+    ):
         return words[-1], False
     for first in range(max(0, len(words) - 4), len(words)):
         phrase = " ".join(words[first:])

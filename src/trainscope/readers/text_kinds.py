@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.core.metrics import Kind as Quantity
-from trainscope.core.metrics import canonical, kind, tokens
+from trainscope.core.metrics import LOSS_KINDS, canonical, kind, tokens
 from trainscope.core.run import FloatArray, IntArray
 from trainscope.readers.text_columns import named_by_header
 from trainscope.readers.text_fields import COUNTERS, Field, Layout, Role, counts_what, is_known, layout_of, without_bars
@@ -34,14 +34,24 @@ _BESIDE = 0.8
 """Share of a kind's lines that must stand beside lines of metrics."""
 _MANY = 10
 _PLAIN = frozenset(
-    {"train/loss", "eval/loss", "train/accuracy", "eval/accuracy", "train/perplexity", "eval/perplexity", "train/reward"}
+    {
+        "train/loss",
+        "eval/loss",
+        "train/accuracy",
+        "eval/accuracy",
+        "train/perplexity",
+        "eval/perplexity",
+        "train/reward",
+    }
 )
+_JUDGED = LOSS_KINDS | {Quantity.REWARD}
 _HELD_OUT = frozenset(name for name in _PLAIN if name.startswith("eval/"))
 _ENOUGH = 2000
 """Lines of a kind that show where it stands."""
 _CODE = re.compile(
     r"\bself\.|\bdef\s+\w+\(|\breturn\b|==|:=|\bimport\b|\bassert\b|\b(?:if|for|while|elif|else)\b.*:\s*$"
     r"|:\x00[fdegsx%]\}|\w\(f?[\"'][^)]*$|;\s*$|\bprint\(|[a-z_]\w*\.\w+\([^)]*$|\\n|^\s*(?:#|//|\$|>>>)\s*\w"
+    r"|^\s*[\w.]+\s*=\s*(?!tensor|array)[a-zA-Z_][\w.]*\(|^\s+[a-z]\w* = \x00,?$|\braise\b"
 )
 
 
@@ -195,8 +205,9 @@ def _is_evidence(k: LineKind) -> bool:
         f = k.fields[i]
         if not is_known(f.name) or kind(f.name) is Quantity.LEARNING_RATE or _is_bare_side(f, k):
             continue
-        value = k.values[:, i]
-        if counted or _changes(value):
+        # Without a counter the name must be beyond doubt: prose says "returns 1" again and again too.
+        sure = f.strict and (kind(f.name) in _JUDGED or canonical(f.name) in _PLAIN)
+        if counted or (sure and _changes(k.values[:, i])):
             return True
     # Names that nobody knows, but steps within epochs: what else than a training counts so?
     values = [i for i in k.metrics() if k.fields[i].strict and not is_clockwork(k.fields[i].name)]
@@ -211,7 +222,9 @@ def _headed(sure: Sequence[LineKind], candidates: Sequence[LineKind]) -> bool:
         return False
     headers = np.unique(np.concatenate([k.line for k in counting]))
     for k in sure:
-        known = any(is_known(k.fields[i].name) and kind(k.fields[i].name) is not Quantity.LEARNING_RATE for i in k.metrics())
+        known = any(
+            is_known(k.fields[i].name) and kind(k.fields[i].name) is not Quantity.LEARNING_RATE for i in k.metrics()
+        )
         before = np.searchsorted(headers, k.line) - 1
         distance = k.line - headers[np.maximum(before, 0)]
         near = (before >= 0) & (distance > 0) & (distance <= 60)
@@ -285,7 +298,11 @@ def _beside(sure: Sequence[LineKind], rest: Sequence[LineKind]) -> list[LineKind
     waiting = list(rest)
     while waiting:
         taken = np.unique(np.concatenate([k.line[:_ENOUGH] for k in (*sure, *found)]))
-        new = [k for k in waiting if len(k.fields) <= 4 and len(k) >= _FEWEST_UNCOUNTED and _touch(k.line[:_ENOUGH], taken) >= _BESIDE]
+        new = [
+            k
+            for k in waiting
+            if len(k.fields) <= 4 and len(k) >= _FEWEST_UNCOUNTED and _touch(k.line[:_ENOUGH], taken) >= _BESIDE
+        ]
         if not new:
             break
         found += new

@@ -160,9 +160,7 @@ class _Ids(dict[bytes, int]):
         self.widths.append(text.count(b"\0"))
         return number
 
-    def keep_samples(
-        self, known: int, at: NDArray[np.int32], width: NDArray[np.int32], numbers: list[bytes]
-    ) -> None:
+    def keep_samples(self, known: int, at: NDArray[np.int32], width: NDArray[np.int32], numbers: list[bytes]) -> None:
         """Keep the numbers of the first line of each template that is new in this block."""
         starts = np.cumsum(width) - width
         found, first = np.unique(at, return_index=True)
@@ -185,9 +183,7 @@ class _Ids(dict[bytes, int]):
             del self[text]
 
 
-def _joined(
-    ids: _Ids, of: list[NDArray[np.int32]], counts: list[NDArray[np.int32]], values: list[FloatArray]
-) -> Lines:
+def _joined(ids: _Ids, of: list[NDArray[np.int32]], counts: list[NDArray[np.int32]], values: list[FloatArray]) -> Lines:
     lines = np.concatenate(of) if of else np.zeros(0, np.int32)
     width = np.concatenate(counts).astype(np.int64) if counts else np.zeros(0, np.int64)
     seen = np.bincount(lines, minlength=len(ids.texts))

@@ -33,10 +33,34 @@ DESCRIPTION = "what a training printed: any text with recurring lines of metrics
 
 NOTHING = "no metric lines found"
 _NO_LOGS = (
-    ".py", ".md", ".rst", ".ipynb", ".html", ".htm", ".xml", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".c", ".cc", ".cpp",
-    ".h", ".js", ".ts", ".java", ".rs", ".go", ".lua", ".sh", ".tex", ".json",
+    ".py",
+    ".md",
+    ".rst",
+    ".ipynb",
+    ".html",
+    ".htm",
+    ".xml",
+    ".yaml",
+    ".yml",
+    ".toml",
+    ".cfg",
+    ".ini",
+    ".c",
+    ".cc",
+    ".cpp",
+    ".h",
+    ".js",
+    ".ts",
+    ".java",
+    ".rs",
+    ".go",
+    ".lua",
+    ".sh",
+    ".tex",
+    ".json",
 )
 """Ends of names of files that may quote a log, and are none."""
+_OUTPUTS = (".log", ".out", ".txt", ".err")
 _FEW, _SHARE = 20, 0.02
 """Fewer lines of metrics than this, and less than this share of the text: somebody quotes a log."""
 
@@ -46,6 +70,11 @@ def sniff(head: Head) -> bool:
     if head.folder is not None or not head.text.strip() or head.name.endswith(_NO_LOGS):
         return False
     return _holds(head.text.encode("utf-8", "replace"))
+
+
+def may_begin(head: Head) -> bool:
+    """Tell whether lines of metrics may still come in a text that has none: it is the output of a program."""
+    return bool(head.text.strip()) and head.name.endswith(_OUTPUTS)
 
 
 def holds_metrics(source: Source) -> bool:

@@ -47,7 +47,11 @@ def named(kinds: Sequence[LineKind], lines: Lines) -> list[LineKind]:
             second = _counting(k) != first
             if evaluates and (second or not k.counts):
                 columns[i] = f"eval/{columns[i]}"
-            elif second and any(f.role is Role.EPOCH for f in k.fields) and not any(f.role is Role.STEP for f in k.fields):
+            elif (
+                second
+                and any(f.role is Role.EPOCH for f in k.fields)
+                and not any(f.role is Role.STEP for f in k.fields)
+            ):
                 columns[i] = f"epoch_mean/{columns[i]}"
             elif second:
                 columns[i] = f"{columns[i]}_2"
@@ -106,9 +110,7 @@ def _evaluation_markers(kinds: Sequence[LineKind], lines: Lines) -> IntArray:
     for k in kinds:
         if any(k.column):
             metric[k.line] = True
-    says = [
-        len(t.text) < 400 and phase_in(t.text.replace(MASK, " ")) in ("eval", "test") for t in lines.templates
-    ]
+    says = [len(t.text) < 400 and phase_in(t.text.replace(MASK, " ")) in ("eval", "test") for t in lines.templates]
     found = np.array([*says, False], bool)[lines.of]
     return np.flatnonzero(found & ~metric)
 

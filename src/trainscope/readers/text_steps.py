@@ -29,6 +29,8 @@ from trainscope.readers.text_records import Records
 from trainscope.readers.vocabulary import STEP_NAMES, plain_name
 
 _SURE = 0.9
+_MOST_EPOCH_FALLS = 0.05
+"""An epoch falls where a run is started anew, which is rare."""
 _ALIKE = 0.98
 """Epochs may differ by a batch."""
 _SHORTEST_PASS = 5
@@ -96,8 +98,15 @@ def main_kinds(kinds: Sequence[LineKind]) -> list[int]:
             column = k.column[i]
             if column:
                 totals[column] = totals.get(column, 0) + len(k)
-    ranks = {Quantity.LOSS: 4, Quantity.LOSS_PART: 3, Quantity.ADVERSARIAL_LOSS: 3, Quantity.REWARD: 3, Quantity.RL_LOSS: 3,
-             Quantity.EVAL_LOSS: 1, Quantity.SCORE: 2}
+    ranks = {
+        Quantity.LOSS: 4,
+        Quantity.LOSS_PART: 3,
+        Quantity.ADVERSARIAL_LOSS: 3,
+        Quantity.REWARD: 3,
+        Quantity.RL_LOSS: 3,
+        Quantity.EVAL_LOSS: 1,
+        Quantity.SCORE: 2,
+    }
     most = max(totals.values(), default=0)
     for column, count in totals.items():
         rank = ranks.get(kind(column), 0) if 10 * count >= most else -1
@@ -198,7 +207,9 @@ def _settled(
         value = value + turn * length
     if length:
         turn = _numbered(turn, counter.value)
-        message = f"{shown(counter.field.name or 'n/N')} starts again each epoch; steps were counted on, {length} an epoch"
+        message = (
+            f"{shown(counter.field.name or 'n/N')} starts again each epoch; steps were counted on, {length} an epoch"
+        )
         notes.append(Note("rebuilt_step", message))
     beside = next((c for c in counters if c.field.role is Role.EPOCH), None)
     if not length:
@@ -229,7 +240,7 @@ def _epoch_length(counter: _Counter, epoch: _Counter, training: NDArray[np.bool_
     if not len(falls):
         return 0
     rises = at[falls + 1] > at[falls]
-    if rises.mean() < 0.5:
+    if rises.mean() < 0.5 or (np.diff(at) < 0).mean() > _MOST_EPOCH_FALLS:
         return 0
     total = counter.total[rows]
     given = total[np.isfinite(total)]
