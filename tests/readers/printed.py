@@ -1,3 +1,4 @@
+# ruff: noqa: E501 -- lines of logs are as long as they are
 """What many trainers print, line by line, with a loss that is known: written in the style of each, none copied.
 
 Each function returns a text, and the (step, value) points of ``train/loss`` and ``eval/loss`` that are in it.

@@ -151,7 +151,7 @@ def test_several_launches_in_one_text_are_several_runs(tmp_path: Path) -> None:
 def test_a_resume_replaces_the_steps_that_were_lost() -> None:
     lines = [f"step {i} loss {loss_at(i)}" for i in range(1, 101)]
     again = [f"step {i} loss {loss_at(i) + 1}" for i in range(81, 151)]
-    run = _run("\n".join(lines + ["loading checkpoint"] + again))
+    run = _run("\n".join([*lines, "loading checkpoint", *again]))
     assert "rewind" in kinds(run)
     assert run.series["train/loss"].value[80] == loss_at(81) + 1
 
@@ -166,7 +166,8 @@ def test_the_first_process_speaks_for_all() -> None:
     ("written", "value"),
     [
         ("nan", math.nan), ("NaN", math.nan), ("-nan", math.nan), ("inf", math.inf), ("-inf", -math.inf),
-        ("Infinity", math.inf), ("1.#QNAN", math.nan), ("-1.#INF00", -math.inf), ("1,234.5", 1234.5), ("-3.5e-2", -0.035),
+        ("Infinity", math.inf), ("1.#QNAN", math.nan), ("-1.#INF00", -math.inf), ("1,234.5", 1234.5),
+        ("-3.5e-2", -0.035),
         ("+2.5", 2.5), (".5", 0.5), ("1e999", math.inf), ("5%", 5.0), ("tensor(2.5, device='cuda:0')", 2.5),
         ("'7.25'", 7.25), ("np.float64(1.5)", 1.5),
     ],
@@ -240,7 +241,8 @@ def test_metrics_of_networks_that_play_against_each_other_are_read() -> None:
     text = "================ Training Loss (Mon Feb 14 16:51:32 2022) ================\n"
     for epoch in range(1, 4):
         for i in range(100, 1100, 100):
-            text += f"(epoch: {epoch}, iters: {i}, time: 0.480, data: 0.199) D_A: 0.2{i // 100} G_A: -0.8{epoch} cycle_A: 2.123 \n"
+            text += f"(epoch: {epoch}, iters: {i}, time: 0.480, data: 0.199) "
+            text += f"D_A: 0.2{i // 100} G_A: -0.8{epoch} cycle_A: 2.123 \n"
     run = _run(text)
     assert len(run.series["G_A"]) == len(run.series["D_A"]) == 30
     assert run.series["G_A"].step[-1] == 3000
@@ -264,11 +266,28 @@ def _close(a: object, b: object) -> bool:
 @pytest.mark.slow
 def test_real_logs_have_the_values_that_the_annotator_found(shared: Path) -> None:
     # Left out: where the annotator counted training and validation lines, or two launches, as one series.
-    same = (
-        "olmo1b_tied_emb10 olmo1b_reproduce llmc_main_124m modded_2024_06_adamw mn_2024_10_soap mn_2024_10_muon mn_fp4 "
-        "pg_mixedquant pg_fp16embed gail_ppo_table cyclegan_samcw deblurgan resnet50_v1_imagenet cifar_rn110_mixup "
-        "xlnet_cola wrn_torch7 nyu_det_lr004_warmup nyu_det_lr04_balance dschat_ppo bs_meg_3d_dson"
-    ).split()
+    same = [
+        "olmo1b_tied_emb10",
+        "olmo1b_reproduce",
+        "llmc_main_124m",
+        "modded_2024_06_adamw",
+        "mn_2024_10_soap",
+        "mn_2024_10_muon",
+        "mn_fp4",
+        "pg_mixedquant",
+        "pg_fp16embed",
+        "gail_ppo_table",
+        "cyclegan_samcw",
+        "deblurgan",
+        "resnet50_v1_imagenet",
+        "cifar_rn110_mixup",
+        "xlnet_cola",
+        "wrn_torch7",
+        "nyu_det_lr004_warmup",
+        "nyu_det_lr04_balance",
+        "dschat_ppo",
+        "bs_meg_3d_dson",
+    ]
     folder = shared / "corpus" / "real"
     entries: list[dict[str, Any]] = json.loads((folder / "manifest.json").read_text())["files"]
     for entry in (e for e in entries if e["name"] in same):

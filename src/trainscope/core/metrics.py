@@ -1,8 +1,7 @@
 """Canonical metric names, and what kind of quantity each name stands for.
 
-Every framework spells its metrics in its own way. A reader hands the raw names of one log to
-:func:`canonical_names`; detectors ask :func:`kind` what a series is and so whether they may judge it.
-Unknown names pass through untouched.
+A reader hands the raw names of one log to :func:`canonical_names`; detectors ask :func:`kind` what a series is
+and so whether they may judge it. Unknown names pass through untouched.
 
 ``CANONICAL`` lists the canonical names (``group/name``; the unit is there and never in the name).
 """

@@ -17,7 +17,7 @@ _ABOUT = frozenset({"scale", "scaler", "weight", "weights", "coef", "coeff", "la
 
 
 def is_adversarial(words: tuple[str, ...]) -> bool:
-    """Tell whether a name without "loss" is a player's part in a game of two networks: ``G_A``, ``D_real``, ``errG``."""
+    """Tell whether a name without "loss" is of a game of two networks: ``G_A``, ``D_real``, ``errG``."""
     players = [w for w in words if w in _PLAYERS]
     if not players or any(w not in _PLAYERS | _PLAYED for w in words):
         return False

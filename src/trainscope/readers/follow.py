@@ -1,7 +1,8 @@
 """Reads a log that is still being written, again and again, without parsing a line twice.
 
 JSON lines and delimited text are read from where the last poll ended; their rows are kept as columns. A text in
-which no line of metrics came yet is waited for: programs print much before they train. Other formats, and compressed or UTF-16 files, are read anew whenever their size or time of change moves.
+which no line of metrics came yet is waited for: programs print much before they train. Other formats, free text, and
+compressed or UTF-16 files are read anew whenever their size or time of change moves.
 """
 
 from __future__ import annotations

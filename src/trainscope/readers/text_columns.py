@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trainscope.readers.text_fields import Field, Layout, Role, counter_named, without_bars
+from trainscope.readers.text_fields import Field, Layout, without_bars
 from trainscope.readers.text_lines import MASK, Lines, Template
+from trainscope.readers.text_words import Role, counter_named
 
 _FEWEST = 3
 """Columns of a table."""

@@ -13,32 +13,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
 
-from trainscope.core.metrics import Kind, kind, tokens
+from trainscope.core.metrics import tokens
 from trainscope.readers.text_lines import MASK, Template, is_clock
-from trainscope.readers.vocabulary import PHASES, STEP_NAMES, TOTAL_NAMES, is_clockwork, plain_name
-
-
-class Role(StrEnum):
-    """What a number is for."""
-
-    VALUE = "value"
-    STEP = "step"
-    """Counts steps: ``step``, ``iter``, ``batch``."""
-    EPOCH = "epoch"
-    PROGRESS = "progress"
-    """The n of a nameless ``n/N``, or a nameless whole number at the start of the line."""
-    TOTAL = "total"
-    """The N of ``n/N``."""
-    AVERAGE = "average"
-    """A running mean or deviation in brackets behind a value."""
-    NONE = "none"
-    """A time of day, a list's second element, a number without a name."""
-
-
-COUNTERS = frozenset({Role.STEP, Role.EPOCH, Role.PROGRESS})
+from trainscope.readers.text_words import COUNTERS, MEASURES, SIDES, Role, counter_named, is_known, phase_in, with_unit
+from trainscope.readers.vocabulary import PHASES
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,58 +43,26 @@ class Layout:
 
 
 _LONGEST_NAME = 60
+
 _MOST_WORDS = 6
+
 _BARS = re.compile(r"[\u2500-\u259f]+|\[[=>.\-# ]{3,}\]|\|[#=>.\- ]*\||[=*#~\-]{4,}")
+
 _OPENING = re.compile(r"(?:[\s\[({\"'`|>~]|\b(?:tensor|array|np\.float\d+|float\d*|Tensor|DeviceArray)\()+$")
+
 _DELIMITER = re.compile(r"[,;|\t{}\[\]()<>*\"'`]|\s{2,}|\.\s|(?:^|\s)[-\u2013\u2014]+\s|[:=]\s*|/(?=\w+$)(?<=\d/)|\x00")
+
 _TRAILING_UNIT = re.compile(r"^(.*\S)\s*[(\[]\s*([\w%/. ]{1,12})\s*[)\]]$")
+
 _UNIT = re.compile(r"[%a-zA-Z\u00b5][a-zA-Z%]{0,10}(?:/[a-zA-Z]+)?(?=[^\w]|$)")
+
 _SUFFIX = re.compile(r"^\s*(%?\s*[A-Za-z%][\w %/.]{0,24}?)\s*(?:[,;|\])\t\n]|$|\s-\s)")
+
 _NAME = re.compile(r"[^\W\d_][\w ./\-+%@&#]*|_[a-z]\w*")
+
 _SOURCE_FILE = re.compile(r"\.(?:py|cc|cpp|cu|c|h|hpp|lua|go|rs|java|js|ipynb)$")
-_MEASURE_UNIT = re.compile(
-    r" ?(?:(?P<thing>samples|images|examples|sequences|tokens|tok|it|iters?|steps)/(?:s|sec|second)"
-    r"|(?:ms|s|secs?|seconds?)(?:/(?:it|iter|step|batch|img|image))?)(?=[\s,;|)\].]|$)",
-    re.IGNORECASE,
-)
+
 _RANK = re.compile(r"^\s*(?:\[(?:default|rank|Rank )(\d+|\x00)\]|rank(\d+)):?", re.IGNORECASE)
-_EXTRA_STEPS = frozenset({"s", "micro_step", "n_iter", "niter", "cur_iter", "update_num", "optim_step", "num_batches"})
-_ANNOUNCING = {"evaluating": "eval", "validating": "eval", "validate": "eval", "evaluate": "eval"}
-_SIDES = frozenset(PHASES) | frozenset(_ANNOUNCING) | {"total", "global", "current", "of"}
-_MORE_METRICS = frozenset(
-    {"norm", "ppl", "perplexity", "bpb", "bpc", "wer", "cer", "mcc", "err", "error", "mae", "rmse", "fid"}
-)
-_SETTINGS = frozenset(
-    {
-        "weight",
-        "weights",
-        "decay",
-        "warmup",
-        "beta",
-        "betas",
-        "gamma",
-        "alpha",
-        "thresh",
-        "threshold",
-        "interval",
-        "freq",
-        "frequency",
-        "power",
-        "classes",
-        "fraction",
-        "coef",
-        "coeff",
-        "scale",
-        "scaler",
-        "factor",
-        "smoothing",
-        "size",
-        "dim",
-    }
-)
-_MEASURES = frozenset({"time", "mfu", "speed", "throughput", "dt", "memory", "mem", "eta", "took"})
-"""Words that name a cost of training, and no quality."""
-_EPOCHS = frozenset({"epoch", "epochs", "ep", "epoc"})
 
 
 def layout_of(template: Template) -> Layout:
@@ -130,8 +78,9 @@ def layout_of(template: Template) -> Layout:
     _join_split_names(parts, sample, fields)
     rank = _RANK.match(text)
     said = (rank[1] or rank[2]) if rank else None
-    number = int(sample[0]) if said == MASK and sample[0].isdecimal() else int(said) if said and said != MASK else None
-    return Layout(tuple(fields), phase_of(parts, fields), number)
+    if said == MASK:
+        said = sample[0]
+    return Layout(tuple(fields), phase_of(parts, fields), int(said) if said and said.isdecimal() else None)
 
 
 def without_bars(text: str) -> str:
@@ -160,12 +109,12 @@ def _field(parts: list[str], sample: tuple[str, ...], before: list[Field], i: in
         name, strict = _suffix(lead, follow, first=i == 0), True
     if not name or "best" in tokens(name):
         return Field(Role.NONE)
-    name = _with_unit(name, follow)
+    name = with_unit(name, follow)
     return Field(Role.VALUE, name, strict)
 
 
 def _join_split_names(parts: list[str], sample: tuple[str, ...], fields: list[Field]) -> None:
-    """Give numbers that belong to the name of the next one back to it: ``top-5 acc: 0.8``, ``| mean 100 return | 7 |``."""
+    """Give numbers that belong to a name back to it: ``top-5 acc: 0.8``, ``| mean 100 return | 7 |``."""
     for i in range(len(fields) - 1):
         after, glue = fields[i + 1], parts[i][-1:]
         row = parts[i].lstrip().startswith("|") and parts[i].count("|") == 1
@@ -263,21 +212,9 @@ def _loose(name: str) -> tuple[str, bool]:
         return words[-1], False
     for first in range(max(0, len(words) - 4), len(words)):
         phrase = " ".join(words[first:])
-        if counter_named(phrase) is not None or is_known(phrase) or (tokens(phrase) or ("",))[-1] in _MEASURES:
+        if counter_named(phrase) is not None or is_known(phrase) or (tokens(phrase) or ("",))[-1] in MEASURES:
             return phrase, False
     return "", False
-
-
-def _with_unit(name: str, follow: str) -> str:
-    """Return a name that says it if the unit makes the number a duration or a rate: ``Eval: 0.3 s/iter``."""
-    found = _MEASURE_UNIT.match(follow)
-    if found is None or kind(name) in (Kind.DURATION, Kind.RATE) or is_clockwork(name):
-        return name
-    words = tokens(name)
-    if found["thing"]:
-        thing = {"tok": "tokens", "it": "steps", "iter": "steps", "iters": "steps"}.get(found["thing"], found["thing"])
-        return f"{thing} per second" if words[-1:] and words[-1] in _MEASURES | {"ips", "rate"} else name
-    return name if words[-1:] and words[-1] in _MEASURES | {"latency", "cost", "duration"} else f"{name} time"
 
 
 def _suffix(lead: str, follow: str, *, first: bool) -> str:
@@ -293,38 +230,11 @@ def _suffix(lead: str, follow: str, *, first: bool) -> str:
     return _cleaned(name.lstrip("% ")) if len(name.strip("% ")) > 1 else ""
 
 
-@lru_cache(maxsize=65536)
-def counter_named(name: str) -> Role | None:
-    """Return what a name counts, None if it names no counter."""
-    if not name:
-        return None
-    words = [w for w in tokens(name) if w not in _SIDES] or list(tokens(name))
-    if plain_name(name) in TOTAL_NAMES or words[:1] in (["max"], ["number"]):
-        return None
-    if words[-1:] and words[-1] in _EPOCHS and len(words) <= 2 and (len(words) == 1 or words[-1] == "epoch"):
-        return Role.EPOCH
-    plain = "_".join(words)
-    if plain in STEP_NAMES or plain_name(name) in STEP_NAMES or plain in _EXTRA_STEPS:
-        return Role.STEP
-    return None
-
-
 def counts_what(field: Field) -> tuple[Role, str]:
     """Return what a counter counts, whatever else is in its name: ``step`` and ``validate step`` are one."""
     if field.role is Role.EPOCH:
         return field.role, ""
-    return field.role, "_".join(w for w in tokens(field.name) if w not in _SIDES)
-
-
-@lru_cache(maxsize=65536)
-def is_known(name: str) -> bool:
-    """Tell whether a name is that of a metric."""
-    words = tokens(name)
-    if len(words) == 1 and words[0] in PHASES:
-        return True
-    if any(w in _SETTINGS for w in words):
-        return False
-    return kind(name) not in (Kind.OTHER, Kind.PROGRESS) or any(w in _MORE_METRICS for w in words)
+    return field.role, "_".join(w for w in tokens(field.name) if w not in SIDES)
 
 
 def phase_of(parts: list[str], fields: list[Field]) -> str:
@@ -334,18 +244,3 @@ def phase_of(parts: list[str], fields: list[Field]) -> str:
         if field.name and field.role is Role.VALUE:
             text = text.replace(field.name, " ", 1)
     return phase_in(text)
-
-
-@lru_cache(maxsize=65536)
-def phase_in(text: str) -> str:
-    """Return the last phase that a text names, "" for none. Paths and module names say nothing."""
-    found = ""
-    for word in text.split():
-        if "/" in word or "." in word.strip(".:") or "_" in word:
-            continue
-        for part in re.findall(r"[A-Za-z]+", word):
-            phase = PHASES.get(part.lower()) or _ANNOUNCING.get(part.lower())
-            if phase is not None and phase != "train":
-                return phase
-            found = phase or found
-    return found

@@ -9,86 +9,35 @@ Algorithm
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trainscope.core.metrics import LOSS_KINDS, canonical, kind
 from trainscope.core.metrics import Kind as Quantity
-from trainscope.core.metrics import LOSS_KINDS, canonical, kind, tokens
 from trainscope.core.run import FloatArray, IntArray
-from trainscope.readers.text_columns import named_by_header
-from trainscope.readers.text_fields import COUNTERS, Field, Layout, Role, counts_what, is_known, layout_of, without_bars
+from trainscope.readers.text_fields import Field, counts_what
+from trainscope.readers.text_groups import FEWEST, PLAIN, LineKind, grouped, kind_of, without_rows_of_other_ranks
 from trainscope.readers.text_lines import Lines
+from trainscope.readers.text_words import Role, is_known
 from trainscope.readers.vocabulary import PHASES, is_clockwork
 
-_FEWEST = 3
-"""Lines of a kind, before one can speak of one."""
 _FEWEST_UNCOUNTED = 5
 """The same for lines without a counter, which a text that is no log can have too."""
-_MOST_LAYOUTS = 20_000
-"""Templates looked at, the frequent ones first."""
+
 _BESIDE = 0.8
 """Share of a kind's lines that must stand beside lines of metrics."""
+
 _MANY = 10
-_PLAIN = frozenset(
-    {
-        "train/loss",
-        "eval/loss",
-        "train/accuracy",
-        "eval/accuracy",
-        "train/perplexity",
-        "eval/perplexity",
-        "train/reward",
-    }
-)
+
 _JUDGED = LOSS_KINDS | {Quantity.REWARD}
-_HELD_OUT = frozenset(name for name in _PLAIN if name.startswith("eval/"))
+
+_HELD_OUT = frozenset(name for name in PLAIN if name.startswith("eval/"))
+
 _ENOUGH = 2000
 """Lines of a kind that show where it stands."""
-_CODE = re.compile(
-    r"\bself\.|\bdef\s+\w+\(|\breturn\b|==|:=|\bimport\b|\bassert\b|\b(?:if|for|while|elif|else)\b.*:\s*$"
-    r"|:\x00[fdegsx%]\}|\w\(f?[\"'][^)]*$|;\s*$|\bprint\(|[a-z_]\w*\.\w+\([^)]*$|\\n|^\s*(?:#|//|\$|>>>)\s*\w"
-    r"|^\s*[\w.]+\s*=\s*(?!tensor|array)[a-zA-Z_][\w.]*\(|^\s+[a-z]\w* = \x00,?$|\braise\b"
-)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LineKind:
-    """Lines whose numbers have the same names."""
-
-    fields: tuple[Field, ...]
-    """Named values, counters and totals, in the order of the line."""
-    phase: str
-    line: IntArray
-    """(n,) line numbers, from 0."""
-    values: FloatArray
-    """(n, fields)"""
-    counts: bool = False
-    """Whether the lines say a step or an epoch that moves, in lines of this kind or of another."""
-    column: tuple[str, ...] = ()
-    """What each field's column is called, "" for those that are none; settled by `text_names`."""
-
-    def __len__(self) -> int:
-        return len(self.line)
-
-    def counters(self) -> list[int]:
-        """Return which fields count."""
-        return [i for i, f in enumerate(self.fields) if f.role in COUNTERS]
-
-    def metrics(self) -> list[int]:
-        """Return which fields are values."""
-        return [i for i, f in enumerate(self.fields) if f.role is Role.VALUE]
-
-
-@dataclass(slots=True)
-class _Group:
-    layout: Layout
-    keep: list[int]
-    templates: list[tuple[int, list[int]]] = field(default_factory=list)
-    count: int = 0
 
 
 def metric_kinds(lines: Lines) -> tuple[list[LineKind], list[LineKind]]:
@@ -96,8 +45,8 @@ def metric_kinds(lines: Lines) -> tuple[list[LineKind], list[LineKind]]:
 
     The second list is of progress bars, which only count.
     """
-    candidates = [_kind_of(group, lines) for group in _grouped(lines)]
-    candidates = _counting([_without_rows_of_other_ranks(k) for k in candidates])
+    candidates = [kind_of(group, lines) for group in grouped(lines)]
+    candidates = _counting([without_rows_of_other_ranks(k) for k in candidates])
     sure = [k for k in candidates if _is_sure(k)]
     if not any(_is_evidence(k) for k in sure) and not _headed(sure, candidates):
         return [], []
@@ -114,74 +63,8 @@ def _counting(kinds: Sequence[LineKind]) -> list[LineKind]:
     return [replace(k, counts=any(counts_what(k.fields[i]) in moving for i in k.counters())) for k in kinds]
 
 
-def _grouped(lines: Lines) -> Iterable[_Group]:
-    templates = lines.templates
-    groups: dict[object, _Group] = {}
-    order = sorted((i for i, t in enumerate(templates) if t.sample), key=lambda i: (-templates[i].count, i))
-    for i in order[:_MOST_LAYOUTS]:
-        if _CODE.search(without_bars(templates[i].text)):
-            continue
-        layout = named_by_header(templates[i], i, layout_of(templates[i]), lines)
-        keep = _distinct(layout.fields)
-        if not keep:
-            continue
-        shape = tuple((layout.fields[j].role, layout.fields[j].name) for j in keep)
-        group = groups.setdefault((layout.phase, layout.rank, frozenset(shape)), _Group(layout, keep))
-        at = dict(zip(shape, keep, strict=True))
-        reference = [(group.layout.fields[j].role, group.layout.fields[j].name) for j in group.keep]
-        group.templates.append((i, [at[key] for key in reference]))
-        group.count += templates[i].count
-    found = [g for g in groups.values() if g.count >= _FEWEST or _speaks_plainly(g)]
-    ranks = {r for g in found if (r := g.layout.rank) is not None}
-    return [g for g in found if g.layout.rank is None or g.layout.rank == min(ranks)]
-
-
-def _speaks_plainly(group: _Group) -> bool:
-    """Tell whether a line that does not recur is one of metrics all the same: a step and a loss, by their names."""
-    fields = group.layout.fields
-    return any(f.role in (Role.STEP, Role.EPOCH) for f in fields) and any(
-        f.role is Role.VALUE and canonical(f.name) in _PLAIN for f in fields
-    )
-
-
-def _distinct(fields: Sequence[Field]) -> list[int]:
-    """Return the fields that are kept: the first of each name."""
-    seen: set[tuple[Role, str]] = set()
-    out = []
-    for i, f in enumerate(fields):
-        key = (f.role, f.name)
-        if f.role in (Role.NONE, Role.AVERAGE) or key in seen or (f.role is Role.TOTAL and i - 1 not in out):
-            continue
-        seen.add(key)
-        out.append(i)
-    return out
-
-
-def _kind_of(group: _Group, lines: Lines) -> LineKind:
-    numbers = [i for i, _ in group.templates]
-    picks = {i: pick for i, pick in group.templates}
-    rows = np.flatnonzero(np.isin(lines.of, np.array(numbers, np.int32)))
-    values = np.empty((len(rows), len(group.keep)))
-    of = lines.of[rows]
-    for i in numbers:
-        mine = of == i
-        at = lines.start[rows[mine]][:, None] + np.array(picks[i], np.int64)[None, :]
-        values[mine] = lines.values[at]
-    return LineKind(tuple(group.layout.fields[j] for j in group.keep), group.layout.phase, rows, values)
-
-
-def _without_rows_of_other_ranks(k: LineKind) -> LineKind:
-    """Keep the lines of the first process where a field says which one wrote them."""
-    for i, f in enumerate(k.fields):
-        if tokens(f.name) in (("rank",), ("local", "rank"), ("global", "rank")) and f.role is Role.VALUE:
-            mine = k.values[:, i] == np.nanmin(k.values[:, i]) if np.isfinite(k.values[:, i]).any() else None
-            if mine is not None:
-                return replace(k, line=k.line[mine], values=k.values[mine])
-    return k
-
-
 def _is_sure(k: LineKind) -> bool:
-    if len(k) < _FEWEST and not k.counts:
+    if len(k) < FEWEST and not k.counts:
         return False
     values = [k.fields[i] for i in k.metrics()]
     known = [f for f in values if is_known(f.name) and not _is_bare_side(f, k)]
@@ -192,21 +75,21 @@ def _is_sure(k: LineKind) -> bool:
 
 
 def _is_bare_side(f: Field, k: LineKind) -> bool:
-    """A lone ``train=0.7`` is the class "train" of a detector as often as anything else."""
+    """Tell whether a name is a lone "train": the class of a detector as often as anything else."""
     return f.name.lower() in PHASES and len(k.fields) == 1
 
 
 def _is_evidence(k: LineKind) -> bool:
     """Tell whether lines can only be of a training: a metric that changes with a counter, or again and again."""
     counted = k.counts
-    if len(k) < (_FEWEST if counted else _FEWEST_UNCOUNTED):
+    if len(k) < (FEWEST if counted else _FEWEST_UNCOUNTED):
         return False
     for i in k.metrics():
         f = k.fields[i]
         if not is_known(f.name) or kind(f.name) is Quantity.LEARNING_RATE or _is_bare_side(f, k):
             continue
         # Without a counter the name must be beyond doubt: prose says "returns 1" again and again too.
-        sure = f.strict and (kind(f.name) in _JUDGED or canonical(f.name) in _PLAIN)
+        sure = f.strict and (kind(f.name) in _JUDGED or canonical(f.name) in PLAIN)
         if counted or (sure and _changes(k.values[:, i])):
             return True
     # Names that nobody knows, but steps within epochs: what else than a training counts so?
@@ -228,13 +111,13 @@ def _headed(sure: Sequence[LineKind], candidates: Sequence[LineKind]) -> bool:
         before = np.searchsorted(headers, k.line) - 1
         distance = k.line - headers[np.maximum(before, 0)]
         near = (before >= 0) & (distance > 0) & (distance <= 60)
-        if known and near.mean() >= _BESIDE and len(np.unique(headers[before[near]])) >= _FEWEST:
+        if known and near.mean() >= _BESIDE and len(np.unique(headers[before[near]])) >= FEWEST:
             return True
     return False
 
 
 def _in_turn(sure: Sequence[LineKind]) -> list[LineKind]:
-    """Leave out lines that do not count and do not come in turn with those that do: settings, summaries, best values."""
+    """Leave out lines that neither count nor come in turn with those that do: settings, summaries, best values."""
     counting = [k for k in sure if k.counts]
     if not counting:
         return list(sure)
@@ -249,8 +132,8 @@ def _in_turn(sure: Sequence[LineKind]) -> list[LineKind]:
         new = {(_side(k.phase), name) for name in names} - said
         turns = len(np.unique(np.searchsorted(anchors, k.line)))
         few = len(k) < _FEWEST_UNCOUNTED
-        plain = any(canonical(name) in _PLAIN for name in names)
-        if turns >= max(_FEWEST, 0.5 * len(k)) and len(new) == len(names) and (plain or not few):
+        plain = any(canonical(name) in PLAIN for name in names)
+        if turns >= max(FEWEST, 0.5 * len(k)) and len(new) == len(names) and (plain or not few):
             out.append(k)
     return out
 
@@ -284,12 +167,12 @@ def _side(phase: str) -> str:
 
 def _moves(value: FloatArray) -> bool:
     given = value[np.isfinite(value)]
-    return len(np.unique(given)) >= _FEWEST
+    return len(np.unique(given)) >= FEWEST
 
 
 def _changes(value: FloatArray) -> bool:
     given = value[np.isfinite(value)]
-    return len(given) < len(value) or len(np.unique(given)) >= _FEWEST
+    return len(given) < len(value) or len(np.unique(given)) >= FEWEST
 
 
 def _beside(sure: Sequence[LineKind], rest: Sequence[LineKind]) -> list[LineKind]:

@@ -75,10 +75,6 @@ class Lines:
     overlong: int = 0
     """Lines of more than ``MAX_TEMPLATE`` bytes or ``MAX_NUMBERS`` numbers, which were not looked at."""
 
-    def rows(self, template: int) -> IntArray:
-        """Return the numbers of the lines of a template."""
-        return np.flatnonzero(self.of == template)
-
 
 def lines_of(data: bytes) -> Lines:
     """Return a text as templates and numbers.

@@ -20,13 +20,14 @@ from trainscope.readers.assemble import Shape, runs_of
 from trainscope.readers.notes import counted, quoted
 from trainscope.readers.source import Head, Source
 from trainscope.readers.table import ABSENT, NUMBER, Column, Table, check_size
-from trainscope.readers.text_fields import is_known
-from trainscope.readers.text_kinds import LineKind, metric_kinds
+from trainscope.readers.text_groups import LineKind
+from trainscope.readers.text_kinds import metric_kinds
 from trainscope.readers.text_lines import Lines, lines_of
 from trainscope.readers.text_means import keep_epoch_means, keep_last_of_evaluations
 from trainscope.readers.text_names import named
 from trainscope.readers.text_records import Records, records_of
 from trainscope.readers.text_steps import Steps, describe, steps_of, whole
+from trainscope.readers.text_words import is_known
 
 NAME = "text"
 DESCRIPTION = "what a training printed: any text with recurring lines of metrics"

@@ -16,9 +16,9 @@ import numpy as np
 
 from trainscope.core.metrics import tokens
 from trainscope.core.run import IntArray
-from trainscope.readers.text_fields import Role, phase_in
-from trainscope.readers.text_kinds import LineKind
+from trainscope.readers.text_groups import LineKind
 from trainscope.readers.text_lines import MASK, Lines
+from trainscope.readers.text_words import Role, phase_in
 from trainscope.readers.vocabulary import PHASES, is_clockwork
 
 _MOST = 0.8

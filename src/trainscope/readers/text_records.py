@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.core.run import IntArray
-from trainscope.readers.text_kinds import LineKind
+from trainscope.readers.text_groups import LineKind
 from trainscope.readers.text_lines import Lines
 
 
@@ -35,15 +36,13 @@ def records_of(kinds: Sequence[LineKind], lines: Lines) -> Records:
     which = np.concatenate([np.full(len(k), i) for i, k in enumerate(kinds)])
     order = np.argsort(line, kind="stable")
     line, which = line[order], which[order]
-    if all(k.counts for k in kinds):
-        record = np.arange(len(line))
-    else:
-        record = _blocks(kinds, line, which, _walls(kinds, lines))
+    simple = all(k.counts for k in kinds)
+    record = np.arange(len(line)) if simple else _blocks(kinds, line, which, _walls(kinds, lines))
     first = np.flatnonzero(np.diff(record, prepend=-1))
     back = np.empty(len(order), np.int64)
     back[order] = record
     bounds = np.cumsum([0, *(len(k) for k in kinds)])
-    of = tuple(back[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True))
+    of = tuple(back[a:b] for a, b in pairwise(bounds))
     return Records(int(record[-1]) + 1, of, line[first])
 
 
