@@ -96,7 +96,8 @@ def test_a_json_comment_is_configuration(tmp_path: Path) -> None:
     run = only(write(tmp_path, "0.monitor.csv", text))
     assert run.config["env_id"] == "Ant-v3"
     assert run.x_axis == "row"
-    assert run.series["r"].time.tolist() == [0.5, 1.5, 2.5, 3.5, 4.5]
+    assert run.series["train/reward"].value.tolist() == [0.0, -1.0, -2.0, -3.0, -4.0]
+    assert run.series["train/reward"].time.tolist() == [0.5, 1.5, 2.5, 3.5, 4.5]
 
 
 def test_a_header_in_a_comment_is_the_header(tmp_path: Path) -> None:

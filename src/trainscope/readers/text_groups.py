@@ -120,18 +120,23 @@ def _distinct(fields: Sequence[Field]) -> list[int]:
     return out
 
 
-def kind_of(group: _Group, lines: Lines) -> LineKind:
-    """Return the lines of a group with their numbers."""
-    numbers = [i for i, _ in group.templates]
-    picks = dict(group.templates)
-    rows = np.flatnonzero(np.isin(lines.of, np.array(numbers, np.int32)))
-    values = np.empty((len(rows), len(group.keep)))
-    of = lines.of[rows]
-    for i in numbers:
-        mine = of == i
-        at = lines.start[rows[mine]][:, None] + np.array(picks[i], np.int64)[None, :]
-        values[mine] = lines.values[at]
-    return LineKind(tuple(group.layout.fields[j] for j in group.keep), group.layout.phase, rows, values)
+def kinds_of(lines: Lines) -> list[LineKind]:
+    """Return the lines whose numbers have the same names, with the numbers, kind by kind."""
+    order = np.argsort(lines.of, kind="stable")
+    ends = np.searchsorted(lines.of[order], np.arange(len(lines.templates) + 1))
+    return [_kind_of(group, lines, order, ends) for group in grouped(lines)]
+
+
+def _kind_of(group: _Group, lines: Lines, order: IntArray, ends: IntArray) -> LineKind:
+    parts, picked = [], []
+    for number, pick in group.templates:
+        rows = order[ends[number] : ends[number + 1]]
+        parts.append(rows)
+        picked.append(lines.values[lines.start[rows][:, None] + np.array(pick, np.int64)[None, :]])
+    rows, values = np.concatenate(parts), np.concatenate(picked)
+    in_turn = np.argsort(rows, kind="stable")
+    fields = tuple(group.layout.fields[j] for j in group.keep)
+    return LineKind(fields, group.layout.phase, rows[in_turn], values[in_turn])
 
 
 def without_rows_of_other_ranks(k: LineKind) -> LineKind:

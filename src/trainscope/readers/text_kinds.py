@@ -19,7 +19,7 @@ from trainscope.core.metrics import LOSS_KINDS, canonical, kind
 from trainscope.core.metrics import Kind as Quantity
 from trainscope.core.run import FloatArray, IntArray
 from trainscope.readers.text_fields import Field, counts_what
-from trainscope.readers.text_groups import FEWEST, PLAIN, LineKind, grouped, kind_of, without_rows_of_other_ranks
+from trainscope.readers.text_groups import FEWEST, PLAIN, LineKind, kinds_of, without_rows_of_other_ranks
 from trainscope.readers.text_lines import Lines
 from trainscope.readers.text_words import Role, is_known
 from trainscope.readers.vocabulary import PHASES, is_clockwork
@@ -45,7 +45,7 @@ def metric_kinds(lines: Lines) -> tuple[list[LineKind], list[LineKind]]:
 
     The second list is of progress bars, which only count.
     """
-    candidates = [kind_of(group, lines) for group in grouped(lines)]
+    candidates = kinds_of(lines)
     candidates = _counting([without_rows_of_other_ranks(k) for k in candidates])
     sure = [k for k in candidates if _is_sure(k)]
     if not any(_is_evidence(k) for k in sure) and not _headed(sure, candidates):
@@ -179,8 +179,11 @@ def _beside(sure: Sequence[LineKind], rest: Sequence[LineKind]) -> list[LineKind
     """Return the kinds whose lines stand in one block with lines that are sure, over and over."""
     found: list[LineKind] = []
     waiting = list(rest)
+    size = max((int(k.line[-1]) for k in (*sure, *rest)), default=0) + 5
     while waiting:
-        taken = np.unique(np.concatenate([k.line[:_ENOUGH] for k in (*sure, *found)]))
+        taken = np.zeros(size, bool)
+        for k in (*sure, *found):
+            taken[k.line + 2] = True
         new = [
             k
             for k in waiting
@@ -193,9 +196,7 @@ def _beside(sure: Sequence[LineKind], rest: Sequence[LineKind]) -> list[LineKind
     return found
 
 
-def _touch(line: IntArray, taken: IntArray) -> float:
-    """Return the share of `line` that stands within two lines of `taken`."""
-    near: NDArray[np.bool_] = np.zeros(len(line), bool)
-    for step in (-2, -1, 1, 2):
-        near |= np.isin(line + step, taken)
+def _touch(line: IntArray, taken: NDArray[np.bool_]) -> float:
+    """Return the share of `line` that stands within two lines of those marked in `taken`, which is shifted by two."""
+    near = taken[line] | taken[line + 1] | taken[line + 3] | taken[line + 4]
     return float(near.mean())

@@ -67,9 +67,9 @@ def steps_of(kinds: Sequence[LineKind], bars: Sequence[LineKind], records: Recor
         training[records.of[i]] = True
     found = own_counter(counters, training)
     if found is None:
-        carried = [Counter(c.field, carried(c.value), carried(c.total)) for c in counters]
-        carried += [c for bar in bars if (c := of_bar(bar, records)) is not None]
-        found = own_counter(carried, training)
+        above = [Counter(c.field, carried(c.value), carried(c.total)) for c in counters]
+        above += [c for bar in bars if (c := of_bar(bar, records)) is not None]
+        found = own_counter(above, training)
     if found is None:
         return Steps("row", np.full(records.count, np.nan), None, "the order of the lines", training)
     return _settled(found, counters, training)
