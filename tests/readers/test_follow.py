@@ -145,3 +145,18 @@ def test_a_folder_is_read_again_only_when_something_in_it_changes(rows: list[dic
     write(tmp_path, "checkpoint-20/trainer_state.json", as_state(rows[:20]))
     (run,) = follower.poll()
     assert run.last_step == rows[19]["step"]
+
+
+def test_a_printed_text_is_waited_for_and_followed(tmp_path: Path) -> None:
+    path = write(tmp_path, "train.log", "loading the data\ncompiling\n" * 20)
+    follower = Follower(path)
+    assert follower.poll() == []
+    with path.open("a") as file:
+        file.write("".join(f"step {i}: loss {5 - i / 100}\n" for i in range(50)))
+    (run,) = follower.poll()
+    assert len(run.series["train/loss"]) == 50
+    with path.open("a") as file:
+        file.write("".join(f"step {i}: loss {5 - i / 100}\n" for i in range(50, 80)))
+    (run,) = follower.poll()
+    assert len(run.series["train/loss"]) == 80
+    assert follower.poll() == []

@@ -16,6 +16,7 @@ import numpy as np
 from trainscope.core.errors import NoDataError, NoReaderError, ReadError
 from trainscope.core.metrics import Kind, canonical_names, kind
 from trainscope.core.run import FloatArray, Note, Run
+from trainscope.readers import csv_flavour, json_document, jsonl
 from trainscope.readers.assemble import Shape, runs_of
 from trainscope.readers.notes import counted, quoted
 from trainscope.readers.source import Head, Source
@@ -70,6 +71,8 @@ def sniff(head: Head) -> bool:
     """Tell whether the first lines, or those that the head shows, hold metrics."""
     if head.folder is not None or not head.text.strip() or head.name.endswith(_NO_LOGS):
         return False
+    if jsonl.sniff(head) or json_document.sniff(head) or csv_flavour.of(head) is not None:
+        return False  # regular to the point of having a reader of its own
     return _holds(head.text.encode("utf-8", "replace"))
 
 
