@@ -129,7 +129,7 @@ def test_at_the_end_half_a_line_is_no_news(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_kind_is_refused_once_it_has_lines(tmp_path: Path) -> None:
-    path = write(tmp_path, "a.log", "starting\n")
+    path = write(tmp_path, "a.yaml", "starting\n")
     follower = Follower(path)
     assert follower.poll() == []
     path.write_text("starting\nloading data\nbuilding model\nstill here\n")
