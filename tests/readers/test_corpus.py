@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trainscope.core.errors import NoReaderError, ReadError
+from trainscope.core.errors import ReadError
 from trainscope.readers import read_runs
 
 from .logs import kinds, only
 
 pytestmark = pytest.mark.slow
 
-# The kinds of the corpus whose lines are free text: other readers' work.
+# The kinds of the corpus whose lines are free text.
 FREE_TEXT = (
     "cyclegan_losslog deepspeed_log llmc_mainlog llmc_text megatron_log modded_nanogpt mxnet_log olmo_text "
     "paramgolf_text text_generic torch7_log wandb_outputlog baselines_log"
@@ -43,11 +43,12 @@ def test_every_structured_log_is_read(real: list[dict[str, Any]]) -> None:
             assert run.series, entry["file"]
 
 
-def test_free_text_is_refused_and_never_misread(real: list[dict[str, Any]]) -> None:
+def test_free_text_is_read_as_text(real: list[dict[str, Any]]) -> None:
     for entry in real:
         if entry["kind"] in FREE_TEXT.split():
-            with pytest.raises(NoReaderError):
-                read_runs(entry["path"])
+            runs = read_runs(entry["path"])
+            assert {run.format for run in runs} == {"text"}, entry["file"]
+            assert all(run.series for run in runs), entry["file"]
 
 
 def test_a_table_of_runs_is_refused(real: list[dict[str, Any]]) -> None:

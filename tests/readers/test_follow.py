@@ -129,7 +129,7 @@ def test_at_the_end_half_a_line_is_no_news(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_kind_is_refused_once_it_has_lines(tmp_path: Path) -> None:
-    path = write(tmp_path, "a.log", "starting\n")
+    path = write(tmp_path, "a.yaml", "starting\n")
     follower = Follower(path)
     assert follower.poll() == []
     path.write_text("starting\nloading data\nbuilding model\nstill here\n")
@@ -145,3 +145,18 @@ def test_a_folder_is_read_again_only_when_something_in_it_changes(rows: list[dic
     write(tmp_path, "checkpoint-20/trainer_state.json", as_state(rows[:20]))
     (run,) = follower.poll()
     assert run.last_step == rows[19]["step"]
+
+
+def test_a_printed_text_is_waited_for_and_followed(tmp_path: Path) -> None:
+    path = write(tmp_path, "train.log", "loading the data\ncompiling\n" * 20)
+    follower = Follower(path)
+    assert follower.poll() == []
+    with path.open("a") as file:
+        file.write("".join(f"step {i}: loss {5 - i / 100}\n" for i in range(50)))
+    (run,) = follower.poll()
+    assert len(run.series["train/loss"]) == 50
+    with path.open("a") as file:
+        file.write("".join(f"step {i}: loss {5 - i / 100}\n" for i in range(50, 80)))
+    (run,) = follower.poll()
+    assert len(run.series["train/loss"]) == 80
+    assert follower.poll() == []

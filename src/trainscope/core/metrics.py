@@ -1,8 +1,7 @@
 """Canonical metric names, and what kind of quantity each name stands for.
 
-Every framework spells its metrics in its own way. A reader hands the raw names of one log to
-:func:`canonical_names`; detectors ask :func:`kind` what a series is and so whether they may judge it.
-Unknown names pass through untouched.
+A reader hands the raw names of one log to :func:`canonical_names`; detectors ask :func:`kind` what a series is
+and so whether they may judge it. Unknown names pass through untouched.
 
 ``CANONICAL`` lists the canonical names (``group/name``; the unit is there and never in the name).
 """
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from trainscope.core import vocabulary
+from trainscope.core import objectives, vocabulary
 
 
 class Kind(StrEnum):
@@ -143,7 +142,7 @@ def canonical(raw: str) -> str | None:
             return "train/step_time_ms" if name == "train/step_time" and _MILLISECONDS.search(raw) else name
     if " ".join(rest) in vocabulary.SIDED:
         return f"{'eval' if side in ('eval', 'test') else 'train'}/{vocabulary.SIDED[' '.join(rest)]}"
-    if _is_loss(rest):
+    if _is_loss(rest) and not objectives.is_about_loss(rest):
         return {"trl": "train/loss", "tel": "eval/loss"}.get(" ".join(rest)) or _loss_name(side, rest)
     if side in (None, "train") and " ".join(rest) in vocabulary.REWARDS:
         return "train/reward"
@@ -210,22 +209,26 @@ def kind(name: str) -> Kind:
     side, rest = _side(words)
     if name in CANONICAL:
         return CANONICAL[name].kind
+    if objectives.is_epoch_mean(words) or (_is_loss(rest) and objectives.is_about_loss(rest)):
+        return Kind.OTHER
     if _is_loss(rest):
         return _loss_kind(side, rest)
-    if ("per" in words or words[-1:] == ("s",)) and words[-1:] in {("second",), ("sec",), ("s",)}:
+    if objectives.is_bits(rest):
+        return Kind.EVAL_LOSS if side in ("eval", "test") else Kind.LOSS
+    if objectives.is_adversarial(rest):
+        return Kind.ADVERSARIAL_LOSS
+    if words[-1:] == ("s",) or ("per" in words and words[-1:] in {("second",), ("sec",)}):
         return Kind.RATE
     if words[-2:] == ("grad", "norm"):
         return Kind.GRAD_NORM
     if words[:1] == ("lr",) or "lr" in words[-2:] or words[-2:] == ("learning", "rate"):
         return Kind.LEARNING_RATE
+    if any(w in vocabulary.REWARD for w in words) and not any(w in vocabulary.NO_REWARD for w in words):
+        return Kind.REWARD
     if any(w in vocabulary.SCORE for w in words):
         return Kind.SCORE
-    if any(w in vocabulary.REWARD for w in words) and "std" not in words:
-        return Kind.REWARD
-    if words and all(
-        w in vocabulary.PROGRESS | vocabulary.TRAIN | vocabulary.EVAL | vocabulary.TEST | {"total", "global", "max"}
-        for w in words
-    ):
+    sides = vocabulary.TRAIN | vocabulary.EVAL | vocabulary.TEST
+    if words and all(w in vocabulary.PROGRESS | sides | {"total", "global", "max"} for w in words):
         return Kind.PROGRESS
     return Kind.OTHER
 

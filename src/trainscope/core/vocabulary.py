@@ -11,8 +11,10 @@ TRAIN = frozenset({"train", "training", "trn", "tr"})
 EVAL = frozenset({"eval", "evaluation", "val", "valid", "validation", "dev", "heldout"})
 TEST = frozenset({"test", "testing"})
 LOSS = frozenset({"loss", "losses", "nll", "crossentropy", "crossentropyloss", "ce", "celoss"})
-REWARD = frozenset({"reward", "rewards", "return", "returns", "rew"})
-AVERAGED = frozenset({"avg", "ema", "smooth", "smoothed", "mean", "global", "epoch", "running"})
+REWARD = frozenset({"reward", "rewards", "return", "returns", "rew", "eprewmean"})
+NO_REWARD = frozenset({"std", "accuracy", "accuracies", "acc"})
+"""Words that make a reward something else: its spread, how often the better answer got the larger one."""
+AVERAGED = frozenset({"avg", "average", "ema", "smooth", "smoothed", "mean", "global", "epoch", "running"})
 """Words of a loss that is not of one step: it yields its canonical name to a plainer one."""
 
 # A word a line would hide the groups.
@@ -23,7 +25,7 @@ SCORE = frozenset({
 })
 RL_LOSS = frozenset({
     "policy", "value", "critic", "actor", "pg", "vf", "pi", "entropy", "kl", "ppo", "advantage", "surrogate",
-    "gail", "approxkl", "td", "qf",
+    "gail", "approxkl", "td", "qf", "q", "qf1", "qf2", "q1", "q2", "act", "cri", "ent",
 })
 GAN_LOSS = frozenset({
     "g", "d", "gen", "gan", "disc", "generator", "discriminator", "adv", "adversarial", "fake", "real", "dis",
@@ -44,14 +46,15 @@ OPTIMIZER = frozenset({
 })
 """Words that only say where a learning rate or a gradient norm was taken."""
 RL_SIGNS = frozenset({
-    "reward", "rewards", "advantage", "advantages", "rollout", "policy", "completions", "returns", "episode",
+    "reward", "rewards", "advantage", "advantages", "rollout", "policy", "completions", "returns", "episode", "rew",
+    "eprewmean",
 })
 """One of these in any name of a log makes it one of reinforcement learning."""
 
 SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "train/grad_norm": (
         "grad norm", "gradient norm", "gnorm", "gn", "gradnorm", "total grad norm", "global grad norm",
-        "grad norm total", "grad 2 0 norm total", "grad l2 norm", "grad norm before clip",
+        "grad norm total", "grad 2 0 norm total", "grad l2 norm", "grad norm before clip", "norm",
     ),
     "learning_rate": ("lr", "learning rate", "learningrate"),
     "train/step_time": (
@@ -72,7 +75,10 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
 EXACT: Mapping[str, str] = {spelling: name for name, all_of in SPELLINGS.items() for spelling in all_of}
 SIDED: Mapping[str, str] = {"accuracy": "accuracy", "acc": "accuracy", "perplexity": "perplexity", "ppl": "perplexity"}
 """Spelling to what stands after ``train/`` or ``eval/``."""
-REWARDS = frozenset({"reward", "mean reward", "episode reward", "ep rew mean", "rollout ep rew mean"})
+REWARDS = frozenset({
+    "reward", "mean reward", "average reward", "episode reward", "ep rew mean", "rollout ep rew mean", "eprewmean",
+    "ep reward mean", "episode return", "mean episode reward", "average reward score",
+})  # fmt: skip
 """Spellings of ``train/reward``."""
 
 BATCH: Mapping[str, tuple[str, str]] = {

@@ -19,6 +19,7 @@ from trainscope.readers import clock, roles, splitting
 from trainscope.readers.absence import Mask, restore_nan
 from trainscope.readers.axis import Axis, choose_axis
 from trainscope.readers.counters import mend_counter
+from trainscope.readers.derived import with_losses
 from trainscope.readers.launches import Launch, launches_of
 from trainscope.readers.long_form import widen
 from trainscope.readers.notes import counted, quoted, shown
@@ -97,6 +98,8 @@ def _run(piece: Launch, axis: Axis, source: Source, fmt: str, name: str) -> Run:
     for raw in metrics:
         series[names[raw]] = _series(names[raw], step, table.columns[raw].value, table.columns[raw].has & keep, time)
         notes += _bad_cells(table, raw, step)
+    series, derived = with_losses(series)
+    notes += derived
     notes += repeat_notes(table, step, [n for n in metrics if len(series[names[n]])], keep, axis.kind)
     return Run(
         name=name,

@@ -35,7 +35,17 @@ def read_runs(source: Source) -> list[Run]:
 
 def runs_from(table: Table, source: Source) -> list[Run]:
     """Return the runs in rows already parsed."""
-    return runs_of(table, source, Shape(NAME))
+    return runs_of(_monitored(table), source, Shape(NAME))
+
+
+def _monitored(table: Table) -> Table:
+    """Spell out the columns of Stable-Baselines' ``monitor.csv``: return, length and time of an episode."""
+    if not {"r", "l", "t"} <= set(table.columns) or "t_start" not in table.config:
+        return table
+    out = table.without(())
+    long = {"r": "episode_reward", "l": "episode_length"}
+    out.columns = {long.get(name, name): column for name, column in table.columns.items()}
+    return out
 
 
 def read_table(source: Source) -> Table:

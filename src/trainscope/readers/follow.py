@@ -1,7 +1,8 @@
 """Reads a log that is still being written, again and again, without parsing a line twice.
 
-JSON lines and delimited text are read from where the last poll ended; their rows are kept as columns.
-Other formats, and compressed or UTF-16 files, are read anew whenever their size or time of change moves.
+JSON lines and delimited text are read from where the last poll ended; their rows are kept as columns. A text in
+which no line of metrics came yet is waited for: programs print much before they train. Other formats, free text, and
+compressed or UTF-16 files are read anew whenever their size or time of change moves.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from trainscope.core.errors import NoDataError, NoReaderError, ReadError
 from trainscope.core.run import Run
-from trainscope.readers import csv_log, jsonl, lightning, wandb
+from trainscope.readers import csv_log, jsonl, lightning, text_log, wandb
 from trainscope.readers.base import LineReader, Reader
 from trainscope.readers.csv_layout import Layout, find_layout
 from trainscope.readers.csv_rows import after_lines, parse_rows
@@ -134,7 +135,7 @@ class Follower:
         try:
             return reader_for(source, self._format)
         except NoReaderError:
-            if len(source.head.lines()) < _UNSETTLED_LINES:
+            if len(source.head.lines()) < _UNSETTLED_LINES or text_log.may_begin(source.head):
                 return None
             raise
 

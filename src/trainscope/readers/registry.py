@@ -16,6 +16,7 @@ from trainscope.readers import (
     lightning,
     recorded,
     tensorboard,
+    text_log,
     wandb,
     wandb_chart,
 )
@@ -34,6 +35,7 @@ READERS: tuple[Reader, ...] = (
     lightning,
     csv_log,
     tensorboard,
+    text_log,
 )
 
 _ARCHIVES = {
@@ -94,6 +96,8 @@ def reader_for(source: Source, name: str | None = None) -> Reader:
             return reader
     if head.folder is None and not head.text.strip() and not head.raw.strip():
         raise NoDataError(f"{source.given}: the file is empty")
+    if not head.whole and text_log.holds_metrics(source):
+        return text_log
     raise NoReaderError(source.given, _unknown(head))
 
 
@@ -120,4 +124,4 @@ def _unknown(head: Head) -> str:
         return f"its first line is longer than {len(head.raw) >> 20} MiB, and not JSON"
     if not head.text:
         return f"a binary file that is no event file (tried {tried})"
-    return f"no reader recognises the content (tried {tried}); --format picks one by hand"
+    return f"no reader recognises the content, {text_log.NOTHING} (tried {tried}); --format picks one by hand"

@@ -1,0 +1,246 @@
+"""What the numbers of a line of text stand for, told by the text around them.
+
+Algorithm
+    A number is named by what stands before it: ``loss: 2.3``, ``loss=2.3``, ``'loss': 2.3``, ``| loss | 2.3 |``
+    and, for words that name a metric or a counter, ``loss 2.3``. Where nothing does, by what stands behind it up to
+    the next delimiter: ``| 145701 tok/s |``. ``3/10`` is a counter and its end. A second number in brackets,
+    ``2.3 (2.5)``, is a running mean. The other words of the line say whether it is of training or of evaluation.
+Misses
+    Values before their names without a delimiter (``2.3 loss, 4.5 norm`` is read as a loss of 4.5).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from trainscope.core.metrics import tokens
+from trainscope.readers.text_lines import MASK, Template, is_clock
+from trainscope.readers.text_words import COUNTERS, MEASURES, SIDES, Role, counter_named, is_known, phase_in, with_unit
+from trainscope.readers.vocabulary import PHASES
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One number of a template."""
+
+    role: Role
+    name: str = ""
+    strict: bool = False
+    """A separator stands between name and number, so that any word may be the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a template's numbers stand for."""
+
+    fields: tuple[Field, ...]
+    phase: str
+    """``train``, ``eval``, ``test`` or nothing, by the words that name no number."""
+    rank: int | None = None
+    """The process that wrote the line, where it says so."""
+
+
+_LONGEST_NAME = 60
+
+_MOST_WORDS = 6
+
+_BARS = re.compile(r"[\u2500-\u259f]+|\[[=>.\-# ]{3,}\]|\|[#=>.\- ]*\||[=*#~\-]{4,}")
+
+_OPENING = re.compile(r"(?:[\s\[({\"'`|>~]|\b(?:tensor|array|np\.float\d+|float\d*|Tensor|DeviceArray)\()+$")
+
+_DELIMITER = re.compile(r"[,;|\t{}\[\]()<>*\"'`]|\s{2,}|\.\s|(?:^|\s)[-\u2013\u2014]+\s|[:=]\s*|/(?=\w+$)(?<=\d/)|\x00")
+
+_TRAILING_UNIT = re.compile(r"^(.*\S)\s*[(\[]\s*([\w%/. ]{1,12})\s*[)\]]$")
+
+_UNIT = re.compile(r"[%a-zA-Z\u00b5][a-zA-Z%]{0,10}(?:/[a-zA-Z]+)?(?=[^\w]|$)")
+
+_SUFFIX = re.compile(r"^\s*(%?\s*[A-Za-z%][\w %/.]{0,24}?)\s*(?:[,;|\])\t\n]|$|\s-\s)")
+
+_NAME = re.compile(r"[^\W\d_][\w ./\-+%@&#]*|_[a-z]\w*")
+
+_SOURCE_FILE = re.compile(r"\.(?:py|cc|cpp|cu|c|h|hpp|lua|go|rs|java|js|ipynb)$")
+
+_RANK = re.compile(r"^\s*(?:\[(?:default|rank|Rank )(\d+|\x00)\]|rank(\d+)):?", re.IGNORECASE)
+
+
+def layout_of(template: Template) -> Layout:
+    """Return what the numbers of a template stand for."""
+    text = without_bars(template.text)
+    parts = text.split(MASK)
+    sample = template.sample
+    fields: list[Field] = []
+    if len(parts) != len(sample) + 1:
+        return Layout((Field(Role.NONE),) * len(sample), "")
+    for i, number in enumerate(sample):
+        fields.append(_field(parts, sample, fields, i, number))
+    _join_split_names(parts, sample, fields)
+    rank = _RANK.match(text)
+    said = (rank[1] or rank[2]) if rank else None
+    if said == MASK:
+        said = sample[0]
+    return Layout(tuple(fields), phase_of(parts, fields), int(said) if said and said.isdecimal() else None)
+
+
+def without_bars(text: str) -> str:
+    """Return a line without the drawing of progress bars and rules."""
+    return _BARS.sub(" | ", text)
+
+
+def _field(parts: list[str], sample: tuple[str, ...], before: list[Field], i: int, number: str) -> Field:
+    lead, follow = parts[i], parts[i + 1]
+    if is_clock(number) or (i + 2 < len(sample) and _is_date(parts, sample, i)):
+        return Field(Role.NONE)
+    whole = number.lstrip("-").replace(",", "").isdecimal()
+    if i and lead.strip() in ("/", "of", "|/") and before[-1].role in COUNTERS:
+        return Field(Role.TOTAL, before[-1].name)
+    name, strict = _name(lead, inside=i > 0)
+    ends = i + 1 < len(sample) and follow.strip() in ("/", "of") and sample[i + 1].replace(",", "").isdecimal()
+    if whole and (role := counter_named(name)) is not None:
+        return Field(role, name, strict)
+    if whole and ends:
+        return Field(Role.PROGRESS, name, strict)
+    if i and not name and lead.strip(" ")[-1:] in ("(", "[") and _is_twin(lead, before[-1]):
+        return Field(Role.AVERAGE)
+    if not name:
+        if whole and not i and not lead.strip(" |[(>*-") and follow[:1] in (" ", "\t", ":", "]", ")", ","):
+            return Field(Role.PROGRESS)
+        name, strict = _suffix(lead, follow, first=i == 0), True
+    if not name or "best" in tokens(name):
+        return Field(Role.NONE)
+    name = with_unit(name, follow)
+    return Field(Role.VALUE, name, strict)
+
+
+def _join_split_names(parts: list[str], sample: tuple[str, ...], fields: list[Field]) -> None:
+    """Give numbers that belong to a name back to it: ``top-5 acc: 0.8``, ``| mean 100 return | 7 |``."""
+    for i in range(len(fields) - 1):
+        after, glue = fields[i + 1], parts[i][-1:]
+        row = parts[i].lstrip().startswith("|") and parts[i].count("|") == 1
+        if fields[i].role is not Role.NONE or not sample[i].isdecimal() or not (row or glue in ("-", "@", "#")):
+            continue
+        if not row and after.name and parts[i + 1][:1] in (":", "="):
+            continue  # "output #0: loss = 2.3": the loss has a name
+        start = _last(parts[i].lstrip(" |"))
+        middle = parts[i + 1]
+        end = re.match(r"[\w ./%\-]*", middle)
+        if start and end and re.match(r"\s*[:=|]", middle[end.end() :]) and after.role in (Role.VALUE, Role.NONE):
+            joined = _cleaned(
+                (start + sample[i] + end[0].rstrip() if not row else f"{start} {sample[i]}{end[0]}").strip()
+            )
+            if joined:
+                fields[i + 1] = Field(Role.VALUE, joined, strict=True)
+
+
+def _is_date(parts: list[str], sample: tuple[str, ...], i: int) -> bool:
+    """Tell whether a number is the year or the month of a date."""
+    gap = parts[i + 1]
+    if gap not in ("-", "/", ".") or not sample[i].isdecimal() or not sample[i + 1].isdecimal():
+        return False
+    if len(sample[i]) == 4 and parts[i + 2] == gap:
+        return True
+    return len(sample[i]) == 2 and parts[i + 2] in (" ", "-", "_") and is_clock(sample[i + 2])
+
+
+def _is_twin(lead: str, before: Field) -> bool:
+    opened = lead.strip()
+    unit = _UNIT.sub("", opened, count=1) if opened[:1] not in ("(", "[") else opened
+    return unit.strip() in ("(", "[", "(*", "(+", "(avg", "(+/-") and before.role in (Role.VALUE, *COUNTERS)
+
+
+def _name(lead: str, *, inside: bool) -> tuple[str, bool]:
+    """Return what the text before a number calls it, and whether a separator stands between."""
+    text = lead
+    if inside:
+        unit = _UNIT.match(text)
+        if unit is not None:
+            text = text[unit.end() :]
+            text = "\t" + text
+    stripped = _OPENING.sub("", text)
+    barred = "|" in text[len(stripped) :]
+    if stripped.endswith(("->", "=>")):
+        stripped = stripped[:-2].rstrip() + ":"
+    if stripped.endswith((":", "=")):
+        return _cleaned(_last(stripped[:-1].rstrip(" \"'`:="))), True
+    if barred:
+        if not stripped.lstrip().startswith("|") and "|" not in stripped and inside:
+            return "", False
+        return _cleaned(_last(stripped.rstrip())), True
+    if not stripped or _DELIMITER.match(stripped[-1]):
+        return "", False
+    return _loose(_cleaned(_last(stripped)))
+
+
+def _last(text: str) -> str:
+    """Return the last phrase of a text, with its unit in brackets."""
+    unit = _TRAILING_UNIT.match(text)
+    base, tail = (unit[1], f"({unit[2].strip()})") if unit is not None else (text, "")
+    pieces = _DELIMITER.split(base)
+    name = pieces[-1].strip()
+    if not name:
+        return ""
+    prefix = pieces[-2].split()[-1:] if len(pieces) > 1 and pieces[-2].split() else []
+    if prefix and prefix[0].lower() in PHASES and base.endswith((":" + name, ": " + name, "=" + name)):
+        name = f"{PHASES[prefix[0].lower()]}/{name}"
+    return name + tail
+
+
+@lru_cache(maxsize=65536)
+def _cleaned(name: str) -> str:
+    """Return a name without ornaments, "" where it cannot be one."""
+    base, bracket, unit = name.partition("(")
+    base = base.strip(" -*#.:>+\u2192\u2022&@!?/\\")
+    words = base.split()
+    if len(words) > _MOST_WORDS:
+        base = " ".join(words[-3:])
+    if len(words) > 1 and words[-1].lower() in ("value", "is", "was", "=", "so far"):
+        base = " ".join(words[:-1])
+    if not base or len(base) > _LONGEST_NAME or not _NAME.fullmatch(base) or _SOURCE_FILE.search(base):
+        return ""
+    return base + bracket + unit
+
+
+def _loose(name: str) -> tuple[str, bool]:
+    """Return the longest end of a phrase that names a metric or a counter."""
+    words = name.split()
+    if (
+        words
+        and counter_named(words[-1]) is not None
+        and (len(words) == 1 or counter_named(" ".join(words[-2:])) is None)
+    ):
+        return words[-1], False
+    for first in range(max(0, len(words) - 4), len(words)):
+        phrase = " ".join(words[first:])
+        if counter_named(phrase) is not None or is_known(phrase) or (tokens(phrase) or ("",))[-1] in MEASURES:
+            return phrase, False
+    return "", False
+
+
+def _suffix(lead: str, follow: str, *, first: bool) -> str:
+    """Return what the text behind a number calls it, where only a delimiter stands before."""
+    if not (first and not lead.strip()) and not lead.rstrip().endswith(("|", ",", ";")) and "\t" not in lead:
+        return ""
+    found = _SUFFIX.match(follow)
+    if found is None:
+        return ""
+    name = found[1].strip()
+    if name.lower() in ("ms", "s", "sec", "secs", "seconds", "msec"):
+        return "step_time(ms)" if name.lower().startswith("ms") else "time(s)"
+    return _cleaned(name.lstrip("% ")) if len(name.strip("% ")) > 1 else ""
+
+
+def counts_what(field: Field) -> tuple[Role, str]:
+    """Return what a counter counts, whatever else is in its name: ``step`` and ``validate step`` are one."""
+    if field.role is Role.EPOCH:
+        return field.role, ""
+    return field.role, "_".join(w for w in tokens(field.name) if w not in SIDES)
+
+
+def phase_of(parts: list[str], fields: list[Field]) -> str:
+    """Return which data a line is about, by the words that name none of its numbers."""
+    text = " ".join(parts)
+    for field in fields:
+        if field.name and field.role is Role.VALUE:
+            text = text.replace(field.name, " ", 1)
+    return phase_in(text)

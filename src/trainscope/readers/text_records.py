@@ -1,0 +1,82 @@
+"""Lines that belong together: one record of a training, often one line, sometimes a header and many lines.
+
+A line that counts steps begins a record. Lines that do not count belong to the record above them, as long as no
+name comes twice and nothing but blank or wordless lines stands between. A counter in the middle of such a block (the
+boxes of Stable-Baselines3) counts for all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainscope.core.run import IntArray
+from trainscope.readers.text_groups import LineKind
+from trainscope.readers.text_lines import Lines
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Records:
+    """Which record each line of each kind belongs to."""
+
+    count: int
+    of: tuple[IntArray, ...]
+    """(n,) of each kind."""
+    line: IntArray
+    """(count,) first line of each record."""
+
+
+def records_of(kinds: Sequence[LineKind], lines: Lines) -> Records:
+    """Return the records that the lines of metrics make up."""
+    line = np.concatenate([k.line for k in kinds])
+    which = np.concatenate([np.full(len(k), i) for i, k in enumerate(kinds)])
+    order = np.argsort(line, kind="stable")
+    line, which = line[order], which[order]
+    simple = all(k.counts for k in kinds)
+    record = np.arange(len(line)) if simple else _blocks(kinds, line, which, _walls(kinds, lines))
+    first = np.flatnonzero(np.diff(record, prepend=-1))
+    back = np.empty(len(order), np.int64)
+    back[order] = record
+    bounds = np.cumsum([0, *(len(k) for k in kinds)])
+    of = tuple(back[a:b] for a, b in pairwise(bounds))
+    return Records(int(record[-1]) + 1, of, line[first])
+
+
+def _walls(kinds: Sequence[LineKind], lines: Lines) -> IntArray:
+    """Return (lines + 1,) how many lines before each keep apart what is above and below them."""
+    apart = np.array([not _is_quiet(t.text) for t in lines.templates] + [True], bool)[lines.of]
+    for k in kinds:
+        apart[k.line] = False
+    return np.concatenate(([0], np.cumsum(apart)))
+
+
+def _is_quiet(text: str) -> bool:
+    """Tell whether a line says nothing of its own: blank, a heading of a box."""
+    bare = text.strip(" \t|")
+    return not bare or (text.lstrip().startswith("|") and bare.endswith("/") and "\0" not in text)
+
+
+def _blocks(kinds: Sequence[LineKind], line: IntArray, which: NDArray[np.int64], walls: IntArray) -> IntArray:
+    names = [frozenset(f.name for f in k.fields if f.name) for k in kinds]
+    counted = [k.counts for k in kinds]
+    strong = [k.counts and bool(k.metrics()) for k in kinds]
+    record = np.empty(len(line), np.int64)
+    number, last = -1, -1
+    held: set[str] = set()
+    has_counter = False
+    for row, (k, wall) in enumerate(zip(which.tolist(), walls[line].tolist(), strict=True)):
+        joins = number >= 0 and wall == last and not held & names[k]
+        if counted[k] and strong[k] and has_counter:
+            joins = False
+        if not joins:
+            number += 1
+            held, has_counter = set(), False
+        held |= names[k]
+        has_counter |= counted[k]
+        record[row] = number
+        last = wall
+    return record
