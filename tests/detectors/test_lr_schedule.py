@@ -37,6 +37,20 @@ def test_a_jump_up_is_found_between_its_two_points(factor, index):
     assert found.evidence["after"] / found.evidence["before"] == pytest.approx(factor, rel=0.02)
 
 
+def test_a_flat_rate_that_leaps_and_comes_back_is_no_warm_up():
+    x = np.full(ROWS, 3e-3)
+    x[180:185] *= 30
+    (found,) = rates(x)
+    assert (found.title, found.start_step, found.peak_step) == ("Learning rate jumps", at(179), at(180))
+
+
+def test_a_lower_rate_at_the_beginning_is_a_warm_up():
+    x = np.full(ROWS, 3e-3)
+    x[:20] = 1e-3
+    x[300:] = 3e-4
+    assert rates(x) == []
+
+
 def test_how_large_a_jump_counts_is_a_parameter():
     x = cosine()
     x[200:] *= 1.3

@@ -119,8 +119,7 @@ def _loss_name(side: str | None, rest: tuple[str, ...]) -> str | None:
 
 def _optimizer_words(words: tuple[str, ...]) -> tuple[str, ...]:
     """Drop the words that only say where a learning rate or gradient norm was taken."""
-    kept = tuple(w for w in words if w not in vocabulary.TRAIN and w not in vocabulary.OPTIMIZER)
-    return kept if kept else words
+    return tuple(w for w in words if w not in vocabulary.TRAIN and w not in vocabulary.OPTIMIZER) or words
 
 
 @lru_cache(maxsize=4096)
@@ -227,8 +226,7 @@ def kind(name: str) -> Kind:
         return Kind.REWARD
     if any(w in vocabulary.SCORE for w in words):
         return Kind.SCORE
-    sides = vocabulary.TRAIN | vocabulary.EVAL | vocabulary.TEST
-    if words and all(w in vocabulary.PROGRESS | sides | {"total", "global", "max"} for w in words):
+    if words and all(w in vocabulary.PROGRESS | vocabulary.SIDES | {"total", "global", "max"} for w in words):
         return Kind.PROGRESS
     return Kind.OTHER
 
@@ -238,9 +236,8 @@ def _loss_kind(side: str | None, rest: tuple[str, ...]) -> Kind:
         return Kind.RL_LOSS
     if any(w in vocabulary.GAN_LOSS for w in rest):
         return Kind.ADVERSARIAL_LOSS
-    if side in ("eval", "test"):
-        return Kind.EVAL_LOSS
-    return Kind.LOSS if _loss_name(side, rest) else Kind.LOSS_PART
+    trained = Kind.LOSS if _loss_name(side, rest) else Kind.LOSS_PART
+    return Kind.EVAL_LOSS if side in ("eval", "test") else trained
 
 
 def is_reinforcement(names: Sequence[str]) -> bool:

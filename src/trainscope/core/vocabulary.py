@@ -10,6 +10,7 @@ from collections.abc import Mapping
 TRAIN = frozenset({"train", "training", "trn", "tr"})
 EVAL = frozenset({"eval", "evaluation", "val", "valid", "validation", "dev", "heldout"})
 TEST = frozenset({"test", "testing"})
+SIDES = TRAIN | EVAL | TEST
 LOSS = frozenset({"loss", "losses", "nll", "crossentropy", "crossentropyloss", "ce", "celoss"})
 REWARD = frozenset({"reward", "rewards", "return", "returns", "rew", "eprewmean"})
 NO_REWARD = frozenset({"std", "accuracy", "accuracies", "acc"})

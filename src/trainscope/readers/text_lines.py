@@ -37,13 +37,11 @@ _NUMBER = re.compile(rb"(\b_?\d[\d.,:]*(?<![,:])(?:[eE][-+]?\d+)?)")
 _MINUS = re.compile(rb"-(?<![\w.]-)(?=\.?\d)")
 _PLUS = re.compile(rb"\+(?<![\w.]\+)(?=\.?\d)")
 _BARE_POINT = re.compile(rb"\.(?<=[\s_=:(\[]\.)(?=\d)")
+_SPELLINGS = ((b"0:.", b"nan NaN NAN"), (b"1:.", b"inf Inf INF Infinity infinity"))
 _WORDS = tuple(
     (word, re.compile(word + rb"(?<![\w.]" + word + rb")(?!\w)"), digits)
-    for digits, words in (
-        (b"0:.", (b"nan", b"NaN", b"NAN")),
-        (b"1:.", (b"inf", b"Inf", b"INF", b"Infinity", b"infinity")),
-    )
-    for word in words
+    for digits, words in _SPELLINGS
+    for word in words.split()
 )
 _C_RUNTIME = re.compile(rb"1\.#(IND|QNAN|INF)\d*")
 _THOUSANDS = re.compile(rb"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")

@@ -11,6 +11,8 @@ from trainscope.core.run import Run, Series
 
 FloatArray = NDArray[np.float64]
 
+MIN_FLAT = 5
+"""Points of one rate before a leap that make it no warm-up."""
 LEAP = 1.5
 """Smallest ratio upwards, from one logged point to the next, that counts as a leap."""
 
@@ -18,7 +20,16 @@ LEAP = 1.5
 def warm_up_end(value: FloatArray) -> int:
     """Return the index of the last point of the first rise, 0 if the schedule does not start with one."""
     falls = np.flatnonzero(np.diff(value) < 0)
-    return int(falls[0]) if len(falls) and value[0] < 0.9 * value[: falls[0] + 1].max() else 0
+    if not len(falls) or value[0] >= 0.9 * value[: falls[0] + 1].max():
+        return 0
+    return 0 if _is_bump(value, int(falls[0])) else int(falls[0])
+
+
+def _is_bump(value: FloatArray, last: int) -> bool:
+    """Tell whether what ends at `last` is a flat rate that leapt, stayed for less long, and came back."""
+    flat = int(np.argmax(value[: last + 1] != value[0]))
+    came_back = abs(value[last + 1] - value[0]) <= 0.1 * value[0]
+    return bool(flat >= MIN_FLAT and last + 1 - flat < flat and came_back)
 
 
 def _is_leap(value: FloatArray, step: FloatArray, i: int) -> bool:
