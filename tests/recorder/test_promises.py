@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 import random
 import signal
 import subprocess
@@ -191,6 +192,7 @@ def test_no_device_sync_per_step_and_one_transfer_a_flush(scope_of, monkeypatch)
     moves = []
     original = transfer.to_host
     monkeypatch.setattr(Statistics, "deferred", property(lambda _self: True))
+    monkeypatch.setattr("trainscope.recorder.session.FLUSH_SECONDS", math.inf)  # a slow machine flushes more often
     for module in ("trainscope.probe.instrument", "trainscope.probe.histograms"):
         monkeypatch.setattr(f"{module}.to_host", lambda bundles: moves.append(len(bundles)) or original(bundles))
     train(scope_of, steps=30)
