@@ -80,6 +80,8 @@ def smoke_run(series: Mapping[str, object] | None = None, **facts: object) -> Ru
         "memory/live_graphs": np.ones(n),
         "memory/cpu_mb": np.full(n, 300.0),
         "memory/peak_mb": np.full(n, 310.0),
+        "batch/token_entropy": 3.0 + 0.05 * rng.standard_normal(n),
+        "batch/repetition": 0.1 + 0.01 * rng.random(n),
     }
     healthy |= dict(series or {})
     found = {}

@@ -86,9 +86,10 @@ def test_columns_apart_by_spaces_are_read(tmp_path: Path) -> None:
     assert kinds(run) == []
 
 
-def test_prose_of_equally_many_words_is_no_table(tmp_path: Path) -> None:
-    with pytest.raises(NoReaderError):
-        read_runs(write(tmp_path, "a.txt", "epoch 1 loss 2.5\nepoch 2 loss 2.4\nepoch 3 loss 2.3\n"))
+def test_sentences_of_equally_many_words_are_text_and_no_table(tmp_path: Path) -> None:
+    run = only(write(tmp_path, "a.txt", "epoch 1 loss 2.5\nepoch 2 loss 2.4\nepoch 3 loss 2.3\n"))
+    assert run.format == "text"
+    assert points(run, "train/loss") == [(1, 2.5), (2, 2.4), (3, 2.3)]
 
 
 def test_a_header_with_a_line_break_in_quotes_is_read(tmp_path: Path) -> None:

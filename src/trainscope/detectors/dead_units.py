@@ -72,7 +72,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             detector="dead_units",
             severity=Severity.ERROR,
             title="Dead units",
-            message=f"In {names} up to {number(100 * most)} % of the units are 0 for whole batches from step {start} "
+            message=f"In {names} up to {number(100 * max(f[2] for f in found))} % of the units are 0 for whole batches from step {start} "
             "on: they get no gradient.",
             metric=DEAD,
             layer=name,

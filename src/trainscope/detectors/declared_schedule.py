@@ -52,9 +52,13 @@ class Params:
     deviation: float = 0.05
     """Of the declared value; one step is allowed beside it, since schedules count from 0 or 1."""
     warmup_steps: int = 0
+    """The run usually declares it itself."""
     total_steps: int = 0
+    """The run usually declares it itself."""
     peak: float = 0.0
+    """Only a plan in the settings file can say it: what an option called lr means differs."""
     shape: str = ""
+    """Only a plan in the settings file can say it."""
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:

@@ -41,6 +41,7 @@ class Params:
     share: float = 0.1
     """Of the batches given; fewer may be a filter."""
     batches: int = 3
+    """One or two are lost at the end of an epoch or of an evaluation."""
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
