@@ -102,11 +102,10 @@ def lines_of(data: bytes) -> Lines:
 
 
 def _blocks(data: bytes) -> Iterator[bytes]:
-    start = 0
-    while start < len(data):
-        end = data.find(b"\n", start + _BLOCK_BYTES)
-        if end < 0:
-            end = len(data)
+    start, stop = 0, len(data) - data.endswith(b"\n")  # what follows the last line break is no line
+    while start < stop:
+        end = data.find(b"\n", start + _BLOCK_BYTES, stop)
+        end = stop if end < 0 else end
         yield data[start:end]
         start = end + 1
 
