@@ -83,6 +83,8 @@ CANONICAL: Mapping[str, Metric] = {
     "train/perplexity": Metric(Kind.OTHER, "1", "perplexity on training data"),
     "eval/perplexity": Metric(Kind.OTHER, "1", "perplexity on held-out data"),
     "train/reward": Metric(Kind.REWARD, "as logged", "mean reward of an episode or batch, higher is better"),
+    "batch_index": Metric(Kind.PROGRESS, "1", "position of the step's first batch in the loader, over all epochs"),
+    **{f"batch/{name}": Metric(Kind.OTHER, unit, meaning) for name, (unit, meaning) in vocabulary.BATCH.items()},
     "epoch": Metric(Kind.PROGRESS, "1", "epochs done, fractional"),
 }
 """Every canonical name, in the order of the documentation."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +90,27 @@ class LayerTable(Protocol):
 
     def series(self, layer: str, metric: str) -> Series:
         """Return one statistic of one layer over steps (empty where never recorded)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Histograms:
+    """Counts of one parameter's weights at some steps."""
+
+    step: IntArray
+    """(k,) steps, increasing."""
+    counts: FloatArray
+    """(k, bins) weights in each bin; the two outer bins also count what lies beyond them."""
+    edges: FloatArray
+    """(k, bins + 1) increasing edges; the same at every step where one recorder chose them once."""
+
+
+@runtime_checkable
+class HistogramTable(LayerTable, Protocol):
+    """A layer table that has histograms of the weights too."""
+
+    def histograms(self, layer: str) -> Histograms:
+        """Return the histograms of one layer (none where never recorded)."""
         ...
 
 

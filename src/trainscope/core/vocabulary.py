@@ -74,3 +74,15 @@ SIDED: Mapping[str, str] = {"accuracy": "accuracy", "acc": "accuracy", "perplexi
 """Spelling to what stands after ``train/`` or ``eval/``."""
 REWARDS = frozenset({"reward", "mean reward", "episode reward", "ep rew mean", "rollout ep rew mean"})
 """Spellings of ``train/reward``."""
+
+BATCH: Mapping[str, tuple[str, str]] = {
+    "count": ("1", "batches that the training loader gave for the step"),
+    "size": ("1", "numbers in the batch: tokens, or else floating-point numbers"),
+    "token_entropy": ("nat", "entropy of the batch's own token distribution"),
+    "repetition": ("1", "share of tokens that repeat with one period of up to 13; best of each row, mean over rows"),
+    "padding": ("1", "share of masked tokens, or of tokens in a constant run at an end of their row"),
+    "mean": ("1", "mean of the largest floating-point tensor of the batch"),
+    "std": ("1", "standard deviation of the same"),
+    "non_finite": ("1", "share of NaN and infinity in the same"),
+}
+"""What a batch looks like before the forward, as ``batch/<name>``: unit and meaning."""

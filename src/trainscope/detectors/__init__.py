@@ -16,6 +16,7 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
 from trainscope.core.settings import Settings, check_parameter, parse_severity
 from trainscope.detectors import (
+    bad_batch,
     clipping,
     divergence,
     eval_mode,
@@ -77,6 +78,7 @@ DETECTORS: tuple[Detector[Any], ...] = (
     optimizer_state.DETECTOR,
     scheduler_pace.DETECTOR,
     step_accounting.DETECTOR,
+    bad_batch.DETECTOR,
     repeated_batches.DETECTOR,
     eval_mode.DETECTOR,
     initial_loss.DETECTOR,

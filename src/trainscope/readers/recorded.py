@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainscope.core.errors import NoDataError, ReadError
-from trainscope.core.run import FloatArray, IntArray, Note, Run, Scalar, Series
+from trainscope.core.run import FloatArray, Histograms, IntArray, Note, Run, Scalar, Series
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -218,6 +218,10 @@ class Layers:
         """Return one statistic of one layer where it was recorded."""
         step, value = self.reader.layer_points(layer, metric)
         return Series(metric, step, value)
+
+    def histograms(self, layer: str) -> Histograms:
+        """Return the weight histograms of one layer, none where never recorded."""
+        return Histograms(*self.reader.layer_histograms(layer))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

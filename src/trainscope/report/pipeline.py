@@ -76,6 +76,29 @@ def analyze(
     ConfigError
         If a detector or parameter in `settings` is unknown, or a log is `spare`.
     """
+    found = gather(paths, settings, format=format, progress=progress, spare=spare)
+    return replace(analysis_of(found.judged, settings, found.errors), failures=found.failures)
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What was read and judged, and what could not be."""
+
+    judged: tuple[Judged, ...]
+    errors: tuple[ErrorEntry, ...]
+    failures: tuple[str, ...]
+    """Why a log could not be judged, a line each, with the path as it was given."""
+
+
+def gather(
+    paths: Sequence[str],
+    settings: Settings,
+    *,
+    format: str | None = None,
+    progress: Progress | None = None,
+    spare: Path | None = None,
+) -> Gathered:
+    """Find, read and judge logs; parameters and errors are those of :func:`analyze`."""
     from trainscope.readers import find_logs, read_runs
 
     chosen = configure(settings, others=COMPARERS)
@@ -109,7 +132,7 @@ def analyze(
         progress(len(logs), len(logs), "")
     if not judged:
         raise _worst(failures) if failures else NoDataError("no log matched; nothing was judged")
-    return replace(analysis_of(judged, settings, errors), failures=tuple(str(f) for f in failures))
+    return Gathered(tuple(judged), tuple(errors), tuple(str(f) for f in failures))
 
 
 def analyze_runs(runs: Sequence[Run], settings: Settings) -> Analysis:

@@ -38,6 +38,10 @@ class Wish:
     seed: int | None = None
     timeout: float | None = None
     """Seconds."""
+    skip: tuple[int, ...] | None = None
+    """Positions of batches that the script is not to get; None where this is no replay."""
+    loader: int = 0
+    """Which loader they are of, in the order in which training first reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +97,12 @@ def environment(wish: Wish, records: Path) -> dict[str, str]:
     here = Path(__file__).resolve().parent
     given = os.environ.get("PYTHONPATH")
     # Absolute: a Makefile may change the folder before it starts Python.
+    told = {"steps": wish.steps, "folder": str(records.resolve()), "seed": wish.seed}
     found = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(here / "hook"), *([given] if given else [])]),
         "TRAINSCOPE_SMOKE_PACKAGE": str(here.parent),
-        "TRAINSCOPE_SMOKE": json.dumps({"steps": wish.steps, "folder": str(records.resolve()), "seed": wish.seed}),
+        "TRAINSCOPE_SMOKE": json.dumps({**told, "skip": wish.skip or (), "loader": wish.loader}),
     }
     if wish.seed is not None:
         found |= {"PYTHONHASHSEED": str(wish.seed % 2**32), "TRAINSCOPE_SEED": str(wish.seed)}

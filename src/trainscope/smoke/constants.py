@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from trainscope.smoke.batches import Batches
 from trainscope.smoke.command import Wish
 from trainscope.smoke.records import Record, gathered
 
@@ -32,6 +33,10 @@ def facts_of(record: Record, wish: Wish, *, ranks: int) -> Facts:
         "compiled": record.end.get("compiled", False),
         "data_loader": any(part["batches"] for row in record.steps for part in row["parts"]),
         "loaders": [json.loads(text) for text in record.end.get("loaders", ())],
+        "training_loader": Batches(record).loader,
+        "skip_batches": None if wish.skip is None else list(wish.skip),
+        "dropped_batches": [row["position"] for row in record.dropped],
+        "dropped_hashes": [row["hash"] for row in record.dropped],
         **_parameters(record),
         **_modes(record),
         **_nonfinite(record),

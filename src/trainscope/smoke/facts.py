@@ -96,6 +96,14 @@ CONFIG: Mapping[str, Field] = {
         "JSON list",
         "for each DataLoader that was read: batch_size, shuffle (class of the sampler), workers, length, drop_last",
     ),
+    "smoke.training_loader": Field(
+        "1",
+        "which of the loaders that training reads gave most batches, counted from 0 in the order of the first batch; "
+        "batch_index counts its batches; null without a DataLoader",
+    ),
+    "smoke.skip_batches": Field("JSON list", "positions that --replay asked to leave out; null where it is no replay"),
+    "smoke.dropped_batches": Field("JSON list", "positions that were drawn and dropped, in order"),
+    "smoke.dropped_hashes": Field("JSON list", "hashes of those batches"),
     "smoke.vocabulary": Field("1", "classes of the largest cross_entropy or nll_loss call; null if none"),
     "smoke.loss_reduction": Field("word", "mean, sum or none of that call"),
     "smoke.label_smoothing": Field("1", "of that call"),

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from trainscope.core.vocabulary import BATCH
 from trainscope.smoke.facts import CONFIG, Field
 
 __all__ = ["CONFIG", "FACTS_FILE", "LAYER_METRICS", "RUN_NAME", "SERIES", "Field"]
@@ -148,6 +149,13 @@ SERIES: Mapping[str, Field] = {
     ),
     "smoke/eval_input_std": Field("1", "standard deviation of the same"),
     "smoke/samples": Field("1", "size of the first dimension of the inputs, added up over the training forwards"),
+    # What the batches look like before the forward; of several micro-batches the one farthest from the run's median.
+    "batch_index": Field(
+        "position",
+        "of the step's first batch: batches that the training loader had given before it, over all epochs, batches "
+        "that a replay dropped included",
+    ),
+    **{f"batch/{name}": Field(unit, meaning) for name, (unit, meaning) in BATCH.items()},
     # Labels.
     "smoke/cross_entropy": Field(
         "nat",

@@ -29,6 +29,8 @@ class Record:
     schedulers: dict[int, Row] = field(default_factory=dict)
     labels: Row = field(default_factory=dict)
     nonfinite_operation: str | None = None
+    dropped: list[Row] = field(default_factory=list)
+    """Position and hash of each batch that a replay left out."""
     faults: list[str] = field(default_factory=list)
     end: Row = field(default_factory=dict)
 
@@ -92,6 +94,8 @@ def _parse(path: Path) -> Record:
                     record.labels = row
             elif kind == "nonfinite":
                 record.nonfinite_operation = row["operation"]
+            elif kind == "dropped":
+                record.dropped.append(row)
             elif kind == "fault":
                 record.faults.append(row["fault"])
             elif kind in ("begin", "end"):

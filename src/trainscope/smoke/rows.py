@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from trainscope.core.run import FloatArray
+from trainscope.smoke.batches import Batches
 from trainscope.smoke.records import Record, Row, gathered
 from trainscope.store.block import LayerBlock
 
@@ -32,6 +33,7 @@ class Rows:
         frozen = {row[0] for row in record.begin["parameters"] or () if row[3] == "frozen"}
         self._trained = np.array([name not in frozen for name in self.layers], dtype=bool)
         self._seen: set[int] = set()
+        self._batches = Batches(record)
 
     def block(self, step: int) -> LayerBlock:
         """Return the statistics of every layer at a step."""
@@ -109,6 +111,7 @@ class Rows:
             "smoke/rng_hash": row["rng"],
             "smoke/label_entropy": row["label_entropy"],
             **self._data(parts),
+            **self._batches.scalars(step),
             **_evaluation(after.get("evaluated")),
             "smoke/router_load_entropy": _load_entropy(self.shares(step)),
         }

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trainscope.store import layout, stream
+from trainscope.store import histograms, layout, stream
 from trainscope.store.chunks import chunks
+from trainscope.store.histograms import Counted
+from trainscope.store.schema import HISTOGRAM_COLUMNS
 
 CACHE_BYTES = 512 << 20
 """Statistics kept in memory: reading layer after layer must not read the journal again for each."""
@@ -34,6 +36,7 @@ class JournalReader:
         self._segments = layout.segments(run)
         self._cache: dict[str, list[_Matrix]] = {}
         self._cached = 0
+        self._histograms: list[dict[str, Counted]] | None = None
 
     def columns(self) -> tuple[str, ...]:
         """Return the statistics of any segment."""
@@ -56,6 +59,14 @@ class JournalReader:
             if at is not None:
                 valid = matrix.valid[:, at]
                 yield matrix.step[valid], matrix.value[valid, at]
+
+    def histograms(self, layer: str) -> Iterator[Counted]:
+        """Yield the histograms of one layer, segment by segment; all layers of the journal are read once."""
+        if self._histograms is None:
+            self._histograms = [histograms.of_chunk(c) for p in self._segments for c in chunks(p, HISTOGRAM_COLUMNS)]
+        for found in self._histograms:
+            if layer in found:
+                yield found[layer]
 
     def _matrices(self, metric: str) -> list[_Matrix]:
         if metric not in self._cache:

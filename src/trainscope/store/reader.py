@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from trainscope.store import folder, layout, manifest, schema, spikes, stream
+from trainscope.store import folder, histograms, layout, manifest, schema, spikes, stream
+from trainscope.store.histograms import Counted
 from trainscope.store.journal_reader import JournalReader
 from trainscope.store.layers import name_of
 
@@ -109,6 +110,16 @@ class RunReader:
         value = np.concatenate([p[1] for p in parts])
         order = _last_of_each(step)
         return step[order], value[order]
+
+    def layer_histograms(self, layer: str) -> Counted:
+        """Return the weight histograms of one layer in step order; the width is that of the newest."""
+        windows = [spikes.layers_path(self.path, window.step) for window in self.old_windows()]
+        file = self._files.get(layer)
+        homes = [] if file is None else [home / file for home in (*windows, self.path / layout.LAYERS)]
+        tables = [table for path in homes if (table := self._table(path)) is not None]
+        if self.is_version_1:
+            tables = [self._renumbered(table) for table in tables if len(table)]
+        return histograms.joined([*map(histograms.of_table, tables), *self._journal.histograms(layer)])
 
     def layer_table(self, layer: str) -> pa.Table:
         """Return every column of one layer's file, histograms too; without what the journal still holds."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,6 +29,8 @@ class Forward:
     samples: int = 0
     moments: list[tuple[int, float, float]] = field(default_factory=list)
     """Of each floating-point input: numbers, mean, variance."""
+    described: list[Any] = field(default_factory=list)
+    """What the inputs look like, where no loader gave them."""
     eval_modules: dict[int, str] = field(default_factory=dict)
     train_modules: set[int] = field(default_factory=set)
     labels: list[Labels] = field(default_factory=list)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.utils.data import IterableDataset, dataloader
 
-from . import hashing
+from . import batches, hashing
 from .patches import replace
 from .recorder import Recorder
 
@@ -25,6 +25,7 @@ def install(recorder: Recorder) -> None:
     opened = recorder.guard.hook("loader", functools.partial(_opened, recorder))
     asked = recorder.guard.hook("sampler", _asked)
     given = recorder.guard.hook("batch", functools.partial(_given, recorder))
+    ended = recorder.guard.hook("batch", functools.partial(_ended, recorder))
 
     def construct(original: Function) -> Function:
         def __init__(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
@@ -43,9 +44,14 @@ def install(recorder: Recorder) -> None:
 
     def give(original: Function) -> Function:
         def __next__(self: Any) -> Any:  # noqa: N807
-            batch = original(self)
-            given(self, batch)
-            return batch
+            while True:
+                try:
+                    batch = original(self)
+                except StopIteration:
+                    ended(self)
+                    raise
+                if not given(self, batch):  # one that a replay leaves out is drawn like any other
+                    return batch
 
         return __next__
 
@@ -55,7 +61,9 @@ def install(recorder: Recorder) -> None:
 
 
 def _opened(recorder: Recorder, iterator: Any, loader: Any) -> None:
-    recorder.setting.loaders[json.dumps(describe(loader))] = None
+    description = describe(loader)
+    recorder.setting.loaders[json.dumps(description)] = None
+    batches.remember(iterator, loader, description)
     if not isinstance(loader.dataset, IterableDataset):
         setattr(iterator, _ASKED, collections.deque())
 
@@ -66,15 +74,27 @@ def _asked(iterator: Any, index: Any) -> None:
         waiting.append(hashing.of_batch(index))
 
 
-def _given(recorder: Recorder, iterator: Any, batch: Any) -> None:
+def _given(recorder: Recorder, iterator: Any, batch: Any) -> bool:
+    """Note a batch; tell whether the script is not to have it."""
     waiting = getattr(iterator, _ASKED, None)
     order = waiting.popleft() if waiting else None
     # Fetched without gradient: an evaluation, which is not part of the training's order.
     if not recorder.wakes() or not torch.is_grad_enabled():
-        return
-    recorder.window.batches.append(hashing.of_batch(batch))
-    if order is not None:
-        recorder.window.order.append(order)
+        return False
+    taken = recorder.batches.take(iterator, batch, order)
+    if taken.dropped:
+        recorder.sink.write("dropped", position=taken.row[1], hash=taken.hash)
+        return True
+    # Frames: this function, the guard, the wrapper, and whoever asked for the batch.
+    recorder.window.add(batches.arrived(iterator, taken, depth=4))
+    return False
+
+
+def _ended(recorder: Recorder, iterator: Any) -> None:
+    """Note that a loader is through, and its last batch where a wrapper had fetched ahead."""
+    if recorder.wakes():
+        recorder.batches.ended(iterator)
+        recorder.window.add(batches.arrived(iterator, None, depth=4))
 
 
 def describe(loader: Any) -> dict[str, Any]:

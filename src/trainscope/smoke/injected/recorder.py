@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 
 from ...probe import process
 from . import hashing, memory
+from .batches import Batches
 from .buffers import Buffers
 from .forwards import Forwards
 from .graphs import LiveGraphs, Token, first_nonfinite
@@ -45,11 +46,13 @@ class Recorder:
         Optimizer steps after which the script is ended; 0 is never.
     folder : str
         Where the file goes.
+    batches : Batches, optional
+        Which batches a replay leaves out.
     """
 
-    def __init__(self, steps: int, folder: str) -> None:
+    def __init__(self, steps: int, folder: str, batches: Batches | None = None) -> None:
         self.steps = steps
-        self.sink = Sink(folder)
+        self.sink, self.batches = Sink(folder), batches if batches is not None else Batches()
         self.guard = Guard(lambda fault: self.sink.write("fault", fault=fault))
         self.models, self.forwards, self.graphs, self.buffers = Models(), Forwards(), LiveGraphs(), Buffers()
         self.setting, self._labels = Setting(self.models), LabelHistogram()

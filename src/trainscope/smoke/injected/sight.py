@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from ...probe.names import modules
 from ...probe.routing import blocks
+from .batches import of_inputs
 from .forwards import Forward, Hook, RouterHook, UsedHook, tensors_in
 from .labels import labels_of
 from .patches import replace
@@ -63,7 +64,10 @@ def _wrap_forward(recorder: Recorder, kind: type[nn.Module]) -> None:
 
 
 def _enter(recorder: Recorder, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Forward:
-    return recorder.forwards.enter(training=module.training, inputs=tensors_in(*args, *kwargs.values()))
+    forward = recorder.forwards.enter(training=module.training, inputs=tensors_in(*args, *kwargs.values()))
+    if forward.gradient and not recorder.batches.seen:
+        forward.described = of_inputs([args, kwargs])
+    return forward
 
 
 def _leave(recorder: Recorder, forward: Forward | None, output: Any) -> None:

@@ -11,6 +11,7 @@ import sys
 import torch
 
 from . import gradient_hooks, hooks, loaders, patches, sight
+from .batches import Batches
 from .recorder import Recorder
 
 
@@ -19,7 +20,8 @@ def start() -> None:
     wanted = json.loads(os.environ["TRAINSCOPE_SMOKE"])
     if wanted["seed"] is not None:
         seed(int(wanted["seed"]))
-    recorder = Recorder(int(wanted["steps"]), wanted["folder"])
+    batches = Batches(int(wanted["loader"]), [int(number) for number in wanted["skip"]])
+    recorder = Recorder(int(wanted["steps"]), wanted["folder"], batches)
     hooks.install(recorder)
     gradient_hooks.install(recorder)
     sight.install(recorder)

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
+from .batches import Taken
 from .forwards import Forward
 from .labels import Labels
 
@@ -38,10 +39,19 @@ class Window:
     clips: list[Clip] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
     order: list[int] = field(default_factory=list)
+    described: list[list[Any]] = field(default_factory=list)
+    """Loader, position and statistics of each batch from a loader."""
     forwards: list[Forward] = field(default_factory=list)
     scale: float | None = None
     unscaled: bool = False
     scheduler_steps: int = 0
+
+    def add(self, taken: Taken | None) -> None:
+        """Add a batch that a loader gave."""
+        if taken is not None:
+            self.batches.append(taken.hash)
+            self.order += [] if taken.order is None else [taken.order]
+            self.described.append(taken.row)
 
     def to_row(self) -> dict[str, Any]:
         """Return it fit for JSON."""
@@ -59,6 +69,7 @@ class Window:
             "scale": self.scale,
             "batches": self.batches,
             "order": self.order,
+            "described": self.described or [f.described for f in self.forwards if f.described],
             "inputs": [hash_ for forward in self.forwards for hash_ in forward.inputs],
             "targets": [found.hash for forward in self.forwards for found in forward.labels],
             "samples": sum(forward.samples for forward in self.forwards),

@@ -1,0 +1,50 @@
+"""One judged run as the comparisons of many runs see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainscope.core.finding import Finding, Severity
+from trainscope.core.run import Run
+from trainscope.detectors.base import Skipped
+from trainscope.diagnosis.signs import Story
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """A run, what was found in it, and the story of it."""
+
+    run: Run
+    findings: tuple[Finding, ...] = ()
+    stories: tuple[Story, ...] = ()
+    """By onset."""
+    judged: tuple[str, ...] = ()
+    """Detectors that ran."""
+    skipped: tuple[Skipped, ...] = ()
+    """Detectors that had nothing to judge, and why."""
+
+    @property
+    def grave(self) -> tuple[Finding, ...]:
+        """Findings of warning or error."""
+        return tuple(f for f in self.findings if f.severity >= Severity.WARNING)
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether the run was judged and nothing at or above warning was found."""
+        return bool(self.judged) and not self.grave
+
+    @property
+    def main(self) -> Story | None:
+        """The story that matters: of the worst finding, where the loss shows it, the earliest."""
+        return min(self.stories, key=lambda s: (-self._severity(s), s.loss_step is None, s.onset), default=None)
+
+    @property
+    def onset(self) -> int | None:
+        """First step of the trouble, None where it has none or no step."""
+        if self.main is not None:
+            return self.main.onset
+        return min((f.start_step for f in self.grave if f.start_step is not None), default=None)
+
+    def _severity(self, story: Story) -> int:
+        told = {sign.detector for sign in story.signs}
+        return max((f.severity for f in self.findings if f.detector in told), default=Severity.INFO)

@@ -1,0 +1,92 @@
+"""What can have broken a run, weighed by the signs of one incident.
+
+Each rule is one pattern that the science knows and asks for its signs in their physical order: the learning rate
+leaps before the update and the loss do, a bad batch raises loss and gradient at its own step, weights that change by
+more than the update were changed by something else. A rule that finds its pattern makes a case with a strength; the
+weight of a cause is its share of all strengths. Rules see no fault's name and no threshold of a detector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from trainscope.diagnosis import sudden
+from trainscope.diagnosis.evidence import Case, Evidence
+from trainscope.diagnosis.lasting import standing
+from trainscope.diagnosis.signs import Explanation
+
+RULES: tuple[Callable[[Evidence], Case | None], ...] = (
+    sudden.bad_batch,
+    sudden.rate_leap,
+    sudden.lost_state,
+    sudden.stale_moments,
+    sudden.itself,
+    sudden.not_finite,
+    sudden.one_gradient,
+    sudden.dead_units,
+    sudden.load_collapse,
+)
+"""Rules of sudden faults, in causal order."""
+LEAST = 0.05
+"""Smallest weight of an explanation that is worth reading."""
+ENDINGS = (".weight", ".bias")
+
+
+def explain(evidence: Evidence) -> tuple[Explanation, ...]:
+    """Return the possible causes of one incident, most likely first; none where the signs do not say.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    """
+    cases = [case for rule in RULES if (case := rule(evidence)) is not None]
+    cases += standing(evidence)
+    total = sum(case.strength for case in cases)
+    if not total:
+        return ()
+    cases = sorted(cases, key=lambda c: -c.strength)
+    found: dict[str, Explanation] = {}
+    for case in cases:
+        one = _explanation(case, case.strength / total)
+        before = found.get(case.cause)
+        found[case.cause] = one if before is None else _together(before, one)
+    ranked = sorted(found.values(), key=lambda e: -e.weight)
+    return tuple(replace(e, weight=round(e.weight, 3)) for e in ranked if e.weight >= LEAST)
+
+
+def _explanation(case: Case, weight: float) -> Explanation:
+    layer, parameter = place(case.where)
+    return Explanation(
+        cause=case.cause,
+        title=case.title,
+        weight=weight,
+        because=case.because,
+        missing=case.missing,
+        layer=layer,
+        parameter=parameter,
+        fixes=case.fixes,
+    )
+
+
+def _together(first: Explanation, second: Explanation) -> Explanation:
+    """Return two cases for one cause as one explanation; the stronger gives it its title."""
+    return replace(
+        first,
+        weight=first.weight + second.weight,
+        because=tuple(dict.fromkeys((*first.because, second.title, *second.because))),
+        missing=tuple(dict.fromkeys((*first.missing, *second.missing))),
+        layer=first.layer or second.layer,
+        parameter=first.parameter or second.parameter,
+        fixes=tuple(dict.fromkeys((*first.fixes, *second.fixes))),
+    )
+
+
+def place(where: str | None) -> tuple[str | None, str | None]:
+    """Return (layer, parameter) of a name that may be either."""
+    if where is None:
+        return None, None
+    for ending in ENDINGS:
+        if where.endswith(ending) and where != ending:
+            return where.removesuffix(ending), where
+    return where, None

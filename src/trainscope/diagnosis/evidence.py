@@ -1,0 +1,172 @@
+"""What the rules of :mod:`trainscope.diagnosis.causes` ask of an incident, and what a case for a cause is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainscope.core.finding import Finding
+from trainscope.core.run import LayerTable, Run
+from trainscope.diagnosis.departures import LEAST_HISTORY, LEVEL
+from trainscope.diagnosis.signs import Cause, Sign, Stage
+from trainscope.diagnosis.watched import LAYERS, SERIES
+
+VERBS = (
+    "is ",
+    "was ",
+    "rose ",
+    "fell ",
+    "falls ",
+    "jumps ",
+    "jumped ",
+    "rises ",
+    "starts ",
+    "stayed ",
+    "grew ",
+    "stands ",
+    "has ",
+)
+"""How a clause without a subject begins; other findings of a detector bring their own."""
+BATCH = tuple(name for name, watched in SERIES.items() if watched.stage is Stage.DATA)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One rule's case for a cause."""
+
+    cause: Cause
+    strength: float
+    """About 1 is a hint, 2 a pattern that fits, 4 a pattern that little else makes, 5 an exact fact."""
+    title: str
+    because: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    where: str | None = None
+    """Layer or parameter."""
+    fixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The signs of one incident, and the run they are of."""
+
+    signs: tuple[Sign, ...]
+    """In order."""
+    run: Run
+    findings: Mapping[str, Finding]
+    """Detector id to its gravest finding in this incident."""
+
+    def first(self, *stages: Stage, signal: str | None = None, rose: bool | None = None) -> Sign | None:
+        """Return the first sign of these stages (and this signal, and direction)."""
+        for sign in self.signs:
+            right = sign.stage in stages and (signal is None or sign.signal == signal)
+            if right and (rose is None or sign.event.startswith("rose") is rose):
+                return sign
+        return None
+
+    def all_of(self, signal: str) -> tuple[Sign, ...]:
+        """Return every sign of one signal, in order."""
+        return tuple(s for s in self.signs if s.signal == signal)
+
+    def detector(self, *ids: str) -> Sign | None:
+        """Return the first sign that is a finding of one of these detectors."""
+        return next((s for s in self.signs if s.detector in ids), None)
+
+    @property
+    def loss(self) -> Sign | None:
+        """The first sign in the loss."""
+        return self.first(Stage.LOSS)
+
+    @property
+    def trouble(self) -> Sign | None:
+        """The first sign of harm: in gradient, activations, loss or evaluation."""
+        return self.first(Stage.GRADIENT, Stage.ACTIVATION, Stage.LOSS, Stage.EVAL)
+
+    @property
+    def rate_leap(self) -> Sign | None:
+        """The learning rate's leap upwards."""
+        found = self.first(Stage.SCHEDULE, signal="learning_rate")
+        return found if found is not None and ("rose" in found.event or "jumps" in found.event) else None
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether the run says anything about its batches."""
+        return any(self.run.get(name) is not None for name in BATCH)
+
+    def has(self, name: str) -> bool:
+        """Tell whether the run has a series."""
+        return self.run.get(name) is not None
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether the run has statistics of single layers."""
+        return self.run.layers is not None
+
+
+def said(sign: Sign) -> str:
+    """Return a sign as a sentence without a full stop."""
+    known = LAYERS.get(sign.signal) or SERIES.get(sign.signal)
+    subject = sign.signal if known is None else known.words
+    of = f" of {sign.where}" if sign.where is not None and sign.detector is None else ""
+    own_subject = sign.detector is not None and not sign.event.startswith(VERBS)
+    when = "" if "step" in sign.event else f" at step {sign.step}"
+    return f"{'' if own_subject else subject + of + ' '}{sign.event}{when}"
+
+
+def because(*signs: Sign | None) -> tuple[str, ...]:
+    """Return those signs that are there as sentences, each once."""
+    return tuple(dict.fromkeys(said(s) for s in signs if s is not None))
+
+
+def fell_at_once(run: Run, name: str, step: int, share: float) -> bool:
+    """Tell whether a series fell under `share` of its value from one point to the next, at `step`."""
+    series = run.get(name)
+    if series is None:
+        return False
+    at = int(np.searchsorted(series.step, step))
+    return 0 < at < len(series) and bool(series.value[at] < share * series.value[at - 1])
+
+
+def absent(evidence: Evidence, *stages: Stage) -> tuple[str, ...]:
+    """Return what the run has no data for, in the order of the stages."""
+    words = {
+        Stage.DATA: (evidence.has_batches, "batch statistics (trainscope smoke and the recorder keep them)"),
+        Stage.SCHEDULE: (evidence.has("learning_rate"), "the learning rate"),
+        Stage.UPDATE: (
+            evidence.has("optimizer/update_norm") or evidence.has_layers,
+            "update and optimizer state (the recorder keeps them)",
+        ),
+        Stage.GRADIENT: (evidence.has("train/grad_norm"), "the gradient norm"),
+        Stage.ACTIVATION: (_has_activations(evidence.run), "activations and attention (the recorder keeps them)"),
+        Stage.LOSS: (evidence.has("train/loss"), "the training loss"),
+        Stage.EVAL: (
+            evidence.has("eval/loss") or evidence.has("smoke/eval_cross_entropy"),
+            "an evaluation loss",
+        ),
+    }
+    return tuple(text for stage, (there, text) in words.items() if stage in stages and not there)
+
+
+def _has_activations(run: Run) -> bool:
+    if run.layers is None or "act_std" not in run.layers.metrics():
+        return False
+    return any(len(run.layers.series(layer, "act_std")) for layer in run.layers.layers())
+
+
+def usual_ratio(table: LayerTable, metric: str, step: int) -> float | None:
+    """Return how large a statistic of the median layer is at a step, over its median in the steps before."""
+    found = []
+    for layer in table.layers():
+        series = table.series(layer, metric)
+        at = int(np.searchsorted(series.step, step))
+        if LEAST_HISTORY <= at < len(series) and series.step[at] == step:
+            usual = float(np.median(series.value[max(0, at - LEVEL) : at]))
+            if usual > 0 and np.isfinite(series.value[at]):
+                found.append(float(series.value[at]) / usual)
+    return float(np.median(found)) if found else None
+
+
+def parts(evidence: Sequence[Sign], step: int, signal: str) -> tuple[Sign, ...]:
+    """Return the signs of one signal at exactly one step."""
+    return tuple(s for s in evidence if s.signal == signal and s.step == step)

@@ -1,0 +1,135 @@
+"""What a finding says as a sign: where in a training step it shows, and since when.
+
+``TOLD`` lists every detector that a story can be about. The others judge the log, the speed or the machine; they
+say nothing about why training broke, and no story is told of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from trainscope.core.finding import Finding
+from trainscope.core.metrics import LOSS_KINDS, Kind, kind
+from trainscope.core.run import Run
+from trainscope.diagnosis.signs import Sign, Stage
+
+
+class Manner(Enum):
+    """How a fault stands in time."""
+
+    INCIDENT = "incident"
+    """It begins at a step: what else begins there belongs to it."""
+    STATE = "state"
+    """The run is like that; when it was noticed says little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What kind of sign a detector finds."""
+
+    stage: Stage
+    manner: Manner = Manner.INCIDENT
+
+
+_STATE = Manner.STATE
+TOLD: Mapping[str, Told] = {
+    "non_finite": Told(Stage.LOSS),
+    "non_finite_origin": Told(Stage.GRADIENT),
+    "zero_loss": Told(Stage.LOSS),
+    "divergence": Told(Stage.LOSS),
+    "unrecovered_spike": Told(Stage.LOSS),
+    "spikes": Told(Stage.LOSS),
+    "loss_shift": Told(Stage.LOSS),
+    "plateau": Told(Stage.LOSS, _STATE),
+    "oscillation": Told(Stage.LOSS, _STATE),
+    "overfitting": Told(Stage.EVAL, _STATE),
+    "train_eval_gap": Told(Stage.EVAL, _STATE),
+    "loss_floor": Told(Stage.LOSS, _STATE),
+    "grad_norm": Told(Stage.GRADIENT),
+    "grad_vanishing": Told(Stage.GRADIENT),
+    "lr_schedule": Told(Stage.SCHEDULE),
+    "lr_zero": Told(Stage.SCHEDULE, _STATE),
+    "parameters_not_training": Told(Stage.UPDATE, _STATE),
+    "stale_gradients": Told(Stage.GRADIENT, _STATE),
+    "clipping": Told(Stage.GRADIENT, _STATE),
+    "optimizer_state": Told(Stage.UPDATE),
+    "scheduler_pace": Told(Stage.SCHEDULE, _STATE),
+    "step_accounting": Told(Stage.GRADIENT, _STATE),
+    "bad_batch": Told(Stage.DATA),
+    "repeated_batches": Told(Stage.DATA, _STATE),
+    "eval_mode": Told(Stage.ACTIVATION, _STATE),
+    "initial_loss": Told(Stage.LOSS, _STATE),
+    "unigram_floor": Told(Stage.LOSS, _STATE),
+    "router": Told(Stage.ACTIVATION, _STATE),
+    "rank_divergence": Told(Stage.GRADIENT, _STATE),
+    "weight_norm": Told(Stage.UPDATE, _STATE),
+    "attention_logits": Told(Stage.ACTIVATION, _STATE),
+    "dead_units": Told(Stage.ACTIVATION, _STATE),
+}
+"""Detector id to the kind of sign it is."""
+
+
+def told(finding: Finding) -> Told | None:
+    """Return what kind of sign a finding is, None where no story can be about it."""
+    kind_of = TOLD.get(finding.detector)
+    if kind_of is None:
+        return None
+    if finding.detector == "grad_norm" and "ratio" not in finding.evidence:
+        return None  # saturation: clipping as it was asked for
+    if finding.detector == "grad_norm" and "lowest" in finding.evidence:
+        return Told(Stage.GRADIENT, _STATE)
+    if finding.detector == "lr_schedule" and finding.title == "No warm-up":
+        return Told(Stage.SCHEDULE, _STATE)
+    if finding.detector == "non_finite" and finding.metric is not None:
+        return Told(_stage_of(finding.metric))
+    return kind_of
+
+
+def _stage_of(metric: str) -> Stage:
+    what = kind(metric)
+    if what is Kind.EVAL_LOSS:
+        return Stage.EVAL
+    if what is Kind.LEARNING_RATE:
+        return Stage.SCHEDULE
+    return Stage.LOSS if what in LOSS_KINDS else Stage.GRADIENT
+
+
+def sign_of(finding: Finding, run: Run) -> Sign | None:
+    """Return the sign that a finding is, None where no story can be about it."""
+    about = told(finding)
+    if about is None:
+        return None
+    return Sign(
+        step=_first_step(finding, run),
+        stage=about.stage,
+        signal=finding.metric or finding.detector,
+        event=_clause(finding),
+        where=finding.layer,
+        end_step=finding.end_step,
+        score=_score(finding),
+        detector=finding.detector,
+    )
+
+
+def _first_step(finding: Finding, run: Run) -> int:
+    """Return the first step that shows it: of a jump the step after it, whose value is the new one."""
+    first = run.first_step or 0
+    if finding.title == "Learning rate jumps" and finding.peak_step is not None:
+        return finding.peak_step
+    return first if finding.start_step is None else finding.start_step
+
+
+def _clause(finding: Finding) -> str:
+    """Return the first sentence of a message without its subject and full stop."""
+    sentence, _, _ = finding.message.partition(". ")
+    subject = f"{finding.metric} "
+    clause = sentence.removeprefix(subject) if finding.metric else sentence
+    clause = clause.rstrip(".")
+    return clause if clause != sentence.rstrip(".") or not clause else clause[0].lower() + clause[1:]
+
+
+def _score(finding: Finding) -> float:
+    value = finding.evidence.get("score", 0.0)
+    return float(value) if isinstance(value, (int, float)) else 0.0

@@ -1,0 +1,129 @@
+"""The rules of faults that a run has all along: what a detector counted exactly, and what a symptom hints at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainscope.core import facts
+from trainscope.core.run import Run
+from trainscope.diagnosis.evidence import Case, Evidence, because, said
+from trainscope.diagnosis.signs import Cause, Sign
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What a detector's finding means."""
+
+    cause: Cause
+    strength: float
+    title: str | None = None
+    """A sentence; None takes the finding's own words."""
+
+
+EXACT: Mapping[str, Fault] = {
+    "stale_gradients": Fault(Cause.STRUCTURE, 4.0, "gradients are not cleared as they should be"),
+    "parameters_not_training": Fault(Cause.STRUCTURE, 4.0),
+    "repeated_batches": Fault(Cause.STRUCTURE, 5.0, "the loader gives the same batches over and over"),
+    "step_accounting": Fault(Cause.STRUCTURE, 4.0, "steps and backward passes do not match"),
+    "eval_mode": Fault(Cause.STRUCTURE, 4.0, "the model trains in evaluation mode"),
+    "rank_divergence": Fault(Cause.STRUCTURE, 4.0, "processes that should agree do not"),
+    "clipping": Fault(Cause.STRUCTURE, 4.0, "the gradient is not clipped as it should be"),
+    "scheduler_pace": Fault(Cause.SCHEDULE, 4.0, "the scheduler steps more often than the optimizer"),
+    "lr_zero": Fault(Cause.SCHEDULE, 4.0, "the learning rate is 0"),
+    "router": Fault(Cause.ROUTING, 4.0, "the router does not spread its tokens"),
+    "weight_norm": Fault(Cause.OPTIMIZER, 3.5),
+    "attention_logits": Fault(
+        Cause.SCHEDULE, 3.0, "the learning rate is too high for this model: its attention saturates"
+    ),
+    "dead_units": Fault(Cause.STRUCTURE, 2.0, "most units of a layer are dead"),
+}
+"""Faults of which a detector is sure."""
+SYMPTOMS: Mapping[str, Fault] = {
+    "unigram_floor": Fault(
+        Cause.STRUCTURE, 2.0, "inputs and labels do not belong together, or the inputs never arrive"
+    ),
+    "loss_floor": Fault(Cause.STRUCTURE, 2.5, "the answer leaks into the input"),
+    "initial_loss": Fault(Cause.STRUCTURE, 1.0, "the first loss is not that of a fresh model"),
+    "plateau": Fault(Cause.STRUCTURE, 1.0, "nothing is learned"),
+    "grad_vanishing": Fault(Cause.STRUCTURE, 1.5, "the gradient does not reach the weights"),
+    "oscillation": Fault(Cause.SCHEDULE, 1.5, "the learning rate is too high for this batch size"),
+    "overfitting": Fault(Cause.GENERALIZATION, 2.0, "it fits the training data and nothing else"),
+    "train_eval_gap": Fault(Cause.GENERALIZATION, 2.0, "it fits the training data and nothing else"),
+}
+"""What else a run shows; where an exact fault is known, that is the cause, and these are its evidence."""
+DOWNSTREAM = 0.15
+"""Factor on a symptom beside an exact fault."""
+HOT = 3.0
+"""The first twentieth of a run starts hot if its learning rate is this many times the largest after it."""
+
+
+def standing(e: Evidence) -> list[Case]:
+    """Return the cases of faults that hold all along, and of symptoms that stand for themselves."""
+    exact = [_case(e, s, EXACT[s.detector]) for s in e.signs if s.detector is not None and s.detector in EXACT]
+    cases = exact + [case for case in (hot_start(e), no_warm_up(e)) if case is not None]
+    sure = bool(cases) or e.rate_leap is not None
+    for sign in e.signs:
+        if sign.detector is not None and sign.detector in SYMPTOMS:
+            fault = SYMPTOMS[sign.detector]
+            cases.append(_case(e, sign, fault, DOWNSTREAM if sure else 1.0))
+    return cases
+
+
+def _case(e: Evidence, sign: Sign, fault: Fault, factor: float = 1.0) -> Case:
+    finding = e.findings.get(sign.detector or "")
+    return Case(
+        fault.cause,
+        fault.strength * factor,
+        fault.title or said(sign),
+        because(sign),
+        where=sign.where or _parameter(e.run, sign),
+        fixes=() if finding is None else finding.fixes,
+    )
+
+
+def _parameter(run: Run, sign: Sign) -> str | None:
+    """Return the first parameter that a finding about many of them means."""
+    if sign.detector != "parameters_not_training":
+        return None
+    for key in ("smoke.not_in_optimizer_used", "smoke.never_gradient", "smoke.never_moved"):
+        names = facts.names(run, key)
+        if names:
+            return names[0]
+    return None
+
+
+def hot_start(e: Evidence) -> Case | None:
+    """Judge a learning rate that begins far above its later peak: no finding says so, but what it destroyed stays."""
+    rate = e.run.get("learning_rate")
+    if rate is None or len(rate) < 40 or not e.signs:
+        return None
+    early = max(2, len(rate) // 20)
+    before, after = float(np.nanmax(rate.value[:early])), float(np.nanmax(rate.value[early:]))
+    if not before > HOT * after > 0:
+        return None
+    step = int(rate.step[int(np.nanargmax(rate.value[:early]))])
+    return Case(
+        Cause.SCHEDULE,
+        4.0,
+        f"the run began with a learning rate of {before:.3g} (step {step}), {before / after:.3g} times its later peak",
+        because(*e.signs[:2]),
+        fixes=("Check the order of the scheduler's first step, and of what sets the first learning rate.",),
+    )
+
+
+def no_warm_up(e: Evidence) -> Case | None:
+    """Judge a run that starts at its peak learning rate."""
+    sign = e.detector("lr_schedule")
+    if sign is None or not sign.event.startswith("starts at its peak"):
+        return None
+    finding = e.findings.get("lr_schedule")
+    return Case(
+        Cause.SCHEDULE,
+        3.0,
+        f"the learning rate {sign.event}",
+        because(sign),
+        fixes=() if finding is None else finding.fixes,
+    )

@@ -1,0 +1,182 @@
+"""The story's own look around an incident: every quantity that left its usual range there, and where first.
+
+Run-wide series, per-layer statistics and routing shares are all held against the run before the incident. Three
+things are exact and need no range: a value that is not finite, a learning rate that leaps, and weights that change by
+more than the optimizer's update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from trainscope.core.run import LayerTable, Run, Series
+from trainscope.detectors.base import number
+from trainscope.detectors.engine.rates import LEAP, leaps
+from trainscope.diagnosis.departures import HISTORY, Departure, departures
+from trainscope.diagnosis.signs import Sign, Stage
+from trainscope.diagnosis.watched import LAYERS, LOAD, SERIES, Watched
+
+ITSELF = "weight_l2_norm_by_itself"
+"""Signal of weights that changed between two steps by more than the update between them."""
+SLACK = 1.05
+"""Rounding of norms in single precision is far below."""
+LAYERS_SHOWN = 3
+"""Layers of one statistic that a story shows; it says how many others there were."""
+
+
+def look(run: Run, first: int, last: int) -> list[Sign]:
+    """Return what left its usual range in a window of steps, in no order.
+
+    Parameters
+    ----------
+    run : Run
+    first, last : int
+        The window, both ends included.
+    """
+    signs = list(_series_signs(run, first, last))
+    if run.layers is not None:
+        signs += _layer_signs(run.layers, first, last)
+    return signs + list(_load_signs(run, first, last))
+
+
+def _series_signs(run: Run, first: int, last: int) -> Iterator[Sign]:
+    for name, watched in SERIES.items():
+        series = run.get(name)
+        if series is None:
+            continue
+        bad = _non_finite(series, first, last)
+        if bad is not None and watched.stage is not Stage.DATA:
+            yield Sign(bad, watched.stage, name, "stopped being finite", end_step=bad)
+        if name == "learning_rate":
+            yield from _rate_leaps(series, first, last)
+            continue
+        found = departures(series.step, series.value[None, :], watched.watch, first, last)[0]
+        if found is not None:
+            yield _sign(name, watched, found, None)
+
+
+def _non_finite(series: Series, first: int, last: int) -> int | None:
+    bad = series.step[~np.isfinite(series.value) & (series.step >= first) & (series.step <= last)]
+    return int(bad[0]) if len(bad) else None
+
+
+def _rate_leaps(rate: Series, first: int, last: int) -> Iterator[Sign]:
+    rate = rate.finite()
+    if len(rate) < 4 or not (rate.value > 0).any():
+        return
+    for i in leaps(rate, LEAP):
+        step, before, after = int(rate.step[i + 1]), float(rate.value[i]), float(rate.value[i + 1])
+        if first <= step <= last:
+            back = np.flatnonzero(rate.value[i + 1 :] < after / LEAP)
+            end = int(rate.step[i + int(back[0])]) if len(back) else None
+            yield Sign(
+                step, Stage.SCHEDULE, rate.name, _moved(before, after), end_step=end, score=after / max(before, 1e-300)
+            )
+            return
+
+
+def _layer_signs(table: LayerTable, first: int, last: int) -> list[Sign]:
+    """Return every layer whose statistics left their range."""
+    known = set(table.metrics())
+    wanted = [m for m in LAYERS if m in known]
+    columns: dict[str, dict[str, Series]] = {metric: {} for metric in wanted}
+    signs: list[Sign] = []
+    for layer in table.layers():
+        for metric in wanted:
+            series = table.series(layer, metric)
+            if len(series):
+                columns[metric][layer] = series
+        signs += _changed_by_itself(table, layer, first, last)
+        signs += _bad_gradients(table, layer, first, last)
+    for metric, found in columns.items():
+        signs += _of_statistic(metric, found, first, last)
+    return signs
+
+
+def _of_statistic(metric: str, found: dict[str, Series], first: int, last: int) -> Iterator[Sign]:
+    watched = LAYERS[metric]
+    for key, names in _same_steps(found).items():
+        step = np.frombuffer(key, dtype=np.int64)
+        values = np.stack([found[name].value for name in names])
+        begin = max(0, int(np.searchsorted(step, first)) - HISTORY)
+        end = int(np.searchsorted(step, last, side="right"))
+        result = departures(step[begin:end], values[:, begin:end], watched.watch, first, last)
+        for name, one in zip(names, result, strict=True):
+            if one is not None:
+                yield _sign(metric, watched, one, name)
+
+
+def _same_steps(found: dict[str, Series]) -> dict[bytes, list[str]]:
+    groups: dict[bytes, list[str]] = {}
+    for name, series in found.items():
+        groups.setdefault(series.step.tobytes(), []).append(name)
+    return groups
+
+
+def _changed_by_itself(table: LayerTable, layer: str, first: int, last: int) -> list[Sign]:
+    """Return a sign where the weights of a layer changed by more than the update between two steps (exact)."""
+    weight, update = table.series(layer, "weight_l2_norm"), table.series(layer, "update_l2_norm")
+    step, a, b = np.intersect1d(weight.step, update.step, assume_unique=True, return_indices=True)
+    if len(step) < 2:
+        return []
+    norm, size = weight.value[a], update.value[b]
+    changed = np.abs(np.diff(norm))
+    allowed = SLACK * size[:-1] + 1e-3 * norm[:-1]
+    odd = (changed > allowed) & (np.diff(step) == 1) & (step[1:] >= first) & (step[1:] <= last)
+    return [
+        Sign(
+            int(step[i + 1]),
+            Stage.UPDATE,
+            ITSELF,
+            f"{_moved(float(norm[i]), float(norm[i + 1]))}, though the update before was only {number(float(size[i]))}",
+            layer,
+            int(step[i + 1]),
+            float(changed[i] / max(allowed[i], 1e-300)),
+        )
+        for i in np.flatnonzero(odd)[:1]
+    ]
+
+
+def _bad_gradients(table: LayerTable, layer: str, first: int, last: int) -> list[Sign]:
+    ratio = table.series(layer, "grad_nan_inf_ratio")
+    norm = table.series(layer, "grad_l2_norm")
+    steps = [*ratio.step[ratio.value > 0], *norm.step[~np.isfinite(norm.value)]]
+    steps = [int(s) for s in steps if first <= s <= last]
+    if not steps:
+        return []
+    return [Sign(min(steps), Stage.GRADIENT, "grad_nan_inf_ratio", "stopped being finite", layer, min(steps))]
+
+
+def _load_signs(run: Run, first: int, last: int) -> Iterator[Sign]:
+    if run.shares is None:
+        return
+    for block in run.shares.blocks():
+        step, shares = run.shares.shares(block)
+        if len(step) and shares.shape[1] > 1:
+            found = departures(step, shares.max(axis=1)[None, :], LOAD.watch, first, last)[0]
+            if found is not None:
+                yield _sign("shares", LOAD, found, block)
+
+
+def _sign(signal: str, watched: Watched, found: Departure, where: str | None) -> Sign:
+    return Sign(
+        found.step,
+        watched.stage,
+        signal,
+        _moved(found.usual, found.value),
+        where,
+        found.end_step,
+        round(found.score, 1),
+    )
+
+
+def _moved(before: float, after: float) -> str:
+    """Return what a value did, as a clause."""
+    up = after > before
+    verb = "rose" if up else "fell"
+    ratio = after / before if before > 0 and after > 0 else 0.0
+    times = ratio if up else (1.0 / ratio if ratio else 0.0)
+    fold = f" {number(float(f'{times:.3g}'))}-fold" if times >= 1.5 else ""
+    return f"{verb}{fold} from {number(before)} to {number(after)}"

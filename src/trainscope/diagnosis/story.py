@@ -1,0 +1,149 @@
+"""Why a run broke: its findings, told as incidents with a cause.
+
+A story is told only where a finding of warning or error is: never of noise. Findings that begin within 20 steps are
+one incident, and the story then looks for itself at every series, layer and share around it. A fault that a run has
+from the start is a story of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trainscope.core.finding import Finding, Severity
+from trainscope.core.run import Run
+from trainscope.diagnosis.causes import explain, place
+from trainscope.diagnosis.evidence import Evidence, absent
+from trainscope.diagnosis.from_findings import Manner, sign_of, told
+from trainscope.diagnosis.incidents import incidents, ordered, reach_of
+from trainscope.diagnosis.lasting import EXACT
+from trainscope.diagnosis.looking import LAYERS_SHOWN, look
+from trainscope.diagnosis.signs import Sign, Stage, Story
+
+SURE = 12.0
+"""Score from which a lone sign before the first finding belongs to the incident."""
+CLOSE = 3
+"""Steps before the first finding within which any sign belongs to it."""
+
+
+def tell(run: Run, findings: Sequence[Finding]) -> tuple[Story, ...]:
+    """Return the stories of a run, by onset; none where nothing was found.
+
+    Parameters
+    ----------
+    run : Run
+        What the findings are about.
+    findings : sequence of Finding
+        Of all severities, in any order. Those below warning join a story as evidence and never make one.
+    """
+    known = [(f, s) for f in findings if (s := sign_of(f, run)) is not None]
+    grave = [(f, s) for f, s in known if f.severity >= Severity.WARNING]
+    if not grave:
+        return ()
+    reach = reach_of(run)
+    sudden = [s for f, s in grave if _manner(f) is Manner.INCIDENT]
+    lasting = [s for f, s in grave if _manner(f) is Manner.STATE]
+    hints = [s for f, s in known if f.severity < Severity.WARNING and _manner(f) is Manner.INCIDENT]
+    stories = [_story(run, _incident(run, group, hints, reach), findings) for group in incidents(sudden, reach)]
+    stories += [_story(run, group, findings) for group in _states(lasting)]
+    return tuple(sorted(stories, key=lambda s: (s.onset, s.end)))
+
+
+def _manner(finding: Finding) -> Manner:
+    about = told(finding)
+    return Manner.INCIDENT if about is None else about.manner
+
+
+def _states(signs: Sequence[Sign]) -> list[tuple[Sign, ...]]:
+    """Return one group for each exact fault; symptoms go with the first of them, or are one group of their own."""
+    exact = [s for s in ordered(signs) if s.detector in EXACT or s.stage is Stage.SCHEDULE]
+    symptoms = [s for s in signs if s not in exact]
+    if not exact:
+        return [ordered(symptoms)] if symptoms else []
+    groups: dict[str, list[Sign]] = {}
+    for sign in exact:
+        groups.setdefault(sign.detector or sign.signal, []).append(sign)
+    first = next(iter(groups.values()))
+    first += symptoms
+    return [ordered(group) for group in groups.values()]
+
+
+def _incident(run: Run, group: tuple[Sign, ...], hints: Sequence[Sign], reach: int) -> tuple[Sign, ...]:
+    """Return the findings of an incident with what the story sees itself around its onset."""
+    onset = group[0].step
+    near = [s for s in hints if abs(s.step - onset) <= reach]
+    seen = [s for s in look(run, onset - reach, onset + reach) if _is_part(s, onset)]
+    told_of = {(s.signal, s.where): s for s in (*group, *near)}
+    new = [s for s in seen if (s.signal, s.where) not in told_of or s.step < told_of[s.signal, s.where].step]
+    return ordered((*group, *near, *new))
+
+
+def _is_part(sign: Sign, onset: int) -> bool:
+    """Tell whether a sign before the first finding is more than a chance outlier of one of hundreds of statistics."""
+    exact = sign.score == 0.0 or sign.stage is Stage.SCHEDULE
+    lasts = sign.end_step is not None and sign.end_step >= onset
+    return sign.step >= onset - CLOSE or exact or lasts or sign.score >= SURE
+
+
+def _story(run: Run, signs: tuple[Sign, ...], findings: Sequence[Finding]) -> Story:
+    evidence = Evidence(signs, run, _gravest(findings, signs))
+    explanations = explain(evidence)
+    where = explanations[0].parameter or explanations[0].layer if explanations else None
+    where = where or _first_place(signs)
+    layer, parameter = place(where)
+    return Story(
+        signs=_shown(signs),
+        onset=signs[0].step,
+        end=max(s.step if s.end_step is None else max(s.step, s.end_step) for s in signs),
+        loss_step=next((s.step for s in signs if s.stage is Stage.LOSS), None),
+        layer=layer,
+        parameter=parameter,
+        explanations=explanations,
+        suspects=_suspects(signs),
+        missing=absent(evidence, *Stage),
+    )
+
+
+def _gravest(findings: Sequence[Finding], signs: Sequence[Sign]) -> dict[str, Finding]:
+    ids = {s.detector for s in signs}
+    found: dict[str, Finding] = {}
+    for finding in findings:
+        if finding.detector in ids:
+            before = found.get(finding.detector)
+            if before is None or finding.severity > before.severity:
+                found[finding.detector] = finding
+    return found
+
+
+def _first_place(signs: Sequence[Sign]) -> str | None:
+    """Return the layer or parameter that shows it first; of those at the same step and stage, the farthest off."""
+    placed = [s for s in signs if s.where is not None]
+    return min(placed, key=lambda s: (s.step, s.stage, -s.score)).where if placed else None
+
+
+def _suspects(signs: Sequence[Sign]) -> tuple[int, ...]:
+    steps: set[int] = set()
+    for sign in signs:
+        if sign.stage is Stage.DATA and sign.detector is None:
+            steps.update(range(sign.step, (sign.end_step if sign.end_step is not None else sign.step) + 1))
+    return tuple(sorted(steps))
+
+
+def _shown(signs: tuple[Sign, ...]) -> tuple[Sign, ...]:
+    """Keep the earliest layers of each statistic; the text of the first says how many there were."""
+    count: dict[str, int] = {}
+    for sign in signs:
+        count[sign.signal] = count.get(sign.signal, 0) + (sign.where is not None and sign.detector is None)
+    shown: dict[str, int] = {}
+    kept = []
+    for sign in signs:
+        if sign.where is None or sign.detector is not None:
+            kept.append(sign)
+            continue
+        shown[sign.signal] = shown.get(sign.signal, 0) + 1
+        if shown[sign.signal] > LAYERS_SHOWN:
+            continue
+        many = shown[sign.signal] == 1 and count[sign.signal] > LAYERS_SHOWN
+        event = f"{sign.event} (first of {count[sign.signal]} layers)" if many else sign.event
+        kept.append(replace(sign, event=event))
+    return tuple(kept)

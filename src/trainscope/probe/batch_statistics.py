@@ -1,0 +1,171 @@
+"""What a batch looks like before the model has seen it: a few numbers that garbage, repetition and padding move.
+
+Integer batches (tokens) have an entropy, a repeated share and a padded share; floating-point ones a mean, a standard
+deviation and a share of NaN and infinity. The cost is bounded by a sample, and nothing waits for a device: the
+numbers stay where the batch is until they are wanted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from enum import IntEnum
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+MOST_TOKENS = 4_096
+"""Tokens of one batch that are looked at, whole rows spread evenly: two to three tenths of a millisecond."""
+MOST_FLOATS = 16_384
+"""Numbers of one batch whose mean and standard deviation are taken, spread evenly."""
+MOST_SUMMED = 4_194_304
+"""Numbers among which a single NaN or infinity is found."""
+LONGEST_PERIOD = 13
+"""Longest n-gram whose repetition is looked for, as in the data filter of OLMo 2 (arXiv:2501.00656, section 3.1)."""
+_NOT_TOKENS = frozenset(
+    "attention_mask token_type_ids position_ids special_tokens_mask labels label length index indices idx".split()  # noqa: SIM905
+)
+_TOKENS = ("input_ids", "tokens", "inputs")
+
+
+class Statistic(IntEnum):
+    """Places in the vector of one batch; what a batch has no number for is NaN."""
+
+    SIZE = 0
+    """Numbers in the tensor that was looked at, before sampling."""
+    TOKEN_ENTROPY = 1
+    """Of the batch's own token distribution, nat."""
+    REPETITION = 2
+    """Share of tokens equal to the one a period of up to 13 before it; the best period of each row, mean over rows."""
+    PADDING = 3
+    """Share of tokens in a constant run at either end of a row; from the attention mask where the batch has one."""
+    MEAN = 4
+    STD = 5
+    NON_FINITE = 6
+    """Share of NaN and infinity."""
+
+
+def describe(batch: object, most_tokens: int = MOST_TOKENS) -> Tensor | None:
+    """Return the statistics of a batch as a (7,) float64 vector on its device, in the order of :class:`Statistic`.
+
+    Parameters
+    ----------
+    batch : object
+        Whatever a loader gives or a model takes: tensors in any nesting of mappings and sequences.
+    most_tokens : int
+        Bound on the tokens that are looked at.
+
+    Returns
+    -------
+    Tensor or None
+        None where the batch holds no tensor that could be judged.
+    """
+    found = list(_named(batch))
+    tokens = _tokens(found)
+    floats = max(
+        (t for _, t in found if t.is_floating_point() and t.numel()), key=lambda tensor: tensor.numel(), default=None
+    )
+    if tokens is None and floats is None:
+        return None
+    with torch.no_grad():
+        device = (tokens if tokens is not None else floats).device
+        vector = torch.full((len(Statistic),), math.nan, dtype=torch.float64, device=device)
+        if tokens is not None:
+            mask = next((t for name, t in found if name == "attention_mask" and t.shape == tokens.shape), None)
+            vector[: Statistic.MEAN] = _of_tokens(tokens.detach(), mask, most_tokens)
+        if floats is not None:
+            vector[Statistic.MEAN :] = _of_floats(floats.detach()).to(device)
+            if tokens is None:
+                vector[Statistic.SIZE] = floats.numel()
+        return vector
+
+
+def _named(value: object, name: str = "") -> Iterator[tuple[str, Tensor]]:
+    """Yield the plain tensors of a batch with the keys they stand under."""
+    if isinstance(value, Tensor):
+        if value.layout == torch.strided and value.dim() and value.numel() and not value.is_meta:
+            yield name, value
+    elif isinstance(value, Mapping) or (hasattr(value, "data") and hasattr(value, "items")):
+        for key, item in value.items():  # type: ignore[union-attr]
+            yield from _named(item, str(key))
+    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        for item in value:
+            yield from _named(item, name)
+
+
+def _tokens(found: Sequence[tuple[str, Tensor]]) -> Tensor | None:
+    """Return the tensor that most likely holds token ids: not a mask, not the labels of a classifier."""
+    whole = [(n, t) for n, t in found if not t.is_floating_point() and not t.is_complex() and t.dtype != torch.bool]
+    for wanted in _TOKENS:
+        for name, tensor in whole:
+            if name == wanted:
+                return tensor
+    rows = [t for name, t in whole if name not in _NOT_TOKENS and t.dim() >= 2 and t.shape[-1] > 1]
+    if rows:
+        return rows[0]
+    alone = [t for name, t in whole if name not in _NOT_TOKENS]
+    return alone[0] if len(found) == 1 and alone and alone[0].shape[-1] > LONGEST_PERIOD else None
+
+
+def _of_tokens(tokens: Tensor, mask: Tensor | None, most: int) -> Tensor:
+    rows = tokens.reshape(-1, tokens.shape[-1])[:, :most]
+    rows = rows[:: max(1, math.ceil(rows.numel() / most))]
+    padding = _padding(rows) if mask is None else 1.0 - mask.double().mean()
+    size = rows.new_full((), tokens.numel(), dtype=torch.float64)
+    return torch.stack([size, entropy(rows.reshape(-1)), _repetition(rows), padding])
+
+
+def entropy(tokens: Tensor) -> Tensor:
+    """Return the entropy in nat of how often each value occurs, without a step whose size depends on the values.
+
+    It is log n minus the mean of log c over all tokens, where c is how often a token occurs: over a run of equal
+    values in the sorted tensor, c log c is the telescoped sum of r log r - (r - 1) log(r - 1) over the ranks r in it.
+    """
+    n = tokens.numel()
+    ordered = tokens.sort().values
+    place, gain = _table(n, tokens.device)
+    begins = place.clone()
+    begins[1:] *= ordered[1:] != ordered[:-1]
+    return math.log(n) - gain[place - begins.cummax(0).values].sum() / n
+
+
+@lru_cache(maxsize=8)
+def _table(n: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return the numbers from 0 to n - 1 and, for each, what a token with so many equals before it adds."""
+    ranks = torch.arange(n + 1, dtype=torch.float64, device=device)
+    return torch.arange(n, device=device), torch.special.xlogy(ranks, ranks).diff()
+
+
+def _repetition(rows: Tensor) -> Tensor:
+    longest = min(LONGEST_PERIOD, rows.shape[1] - 1)
+    if longest < 1:
+        return torch.full((), math.nan, dtype=torch.float64, device=rows.device)
+    windows = rows.unfold(1, longest + 1, 1)
+    same = (windows[:, :, :-1] == windows[:, :, -1:]).sum(1, dtype=torch.int32)
+    return same.amax(1).double().mean() / windows.shape[1]
+
+
+def _padding(rows: Tensor) -> Tensor:
+    """Return the share of tokens in a run of two and more equal ones at the beginning or the end of their row."""
+    length = rows.shape[1]
+    if length < 2:
+        return torch.zeros((), dtype=torch.float64, device=rows.device)
+    found = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
+    for edge in (rows, rows.flip(1)):
+        run = (edge == edge[:, :1]).to(torch.int32).cumprod(1).sum(1)
+        found += torch.where(run > 1, run, 0)
+    return (found.clamp(max=length).double() / length).mean()
+
+
+def _of_floats(values: Tensor) -> Tensor:
+    every = values.reshape(-1)
+    flat = every[:: max(1, math.ceil(every.numel() / MOST_FLOATS))].double()
+    good = flat.isfinite()
+    count = good.sum(dtype=torch.float64)
+    mean = torch.where(good, flat, 0.0).sum() / count
+    variance = torch.where(good, flat - mean, 0.0).square().sum() / count
+    # One NaN between the sampled numbers counts too; a sum of finite ones in half precision might not be finite.
+    whole = every[:MOST_SUMMED].sum(dtype=torch.float32 if every.dtype != torch.float64 else None).isfinite()
+    bad = torch.where(whole, 1.0 - count / flat.numel(), (1.0 - count / flat.numel()).clamp(min=1.0 / every.numel()))
+    return torch.stack([mean, variance.sqrt(), bad])

@@ -1,0 +1,135 @@
+"""Numbers the batches that training takes from its loaders, describes them, and says which a replay leaves out.
+
+A batch's number is its position: how many batches its loader has given to training before it, over the whole run and
+all epochs, dropped ones included. A loader that is made anew when the one before is through goes on counting.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...probe import batch_statistics
+from . import hashing
+
+_KEY, _NUMBER, _HELD = "_trainscope_loader", "_trainscope_number", "_trainscope_held"
+_AHEAD = "accelerate.data_loader"
+"""Fetches a batch before it hands out the one before: training gets each one fetch later."""
+
+
+@dataclass(slots=True, eq=False)
+class Taken:
+    """A batch on its way to training."""
+
+    hash: int
+    order: int | None
+    """Hash of the indices that the sampler asked for."""
+    row: list[Any]
+    """Loader, position, and the statistics of :class:`~trainscope.probe.batch_statistics.Statistic`."""
+    dropped: bool
+
+
+@dataclass(slots=True, eq=False)
+class Loader:
+    """A loader as training knows it, whichever objects stand for it from epoch to epoch."""
+
+    dataset: int
+    """``id`` of its data set."""
+    signature: str
+    given: int = 0
+    """Batches so far."""
+    open: weakref.ref[Any] | None = None
+    """The iterator that is not through yet."""
+
+    def is_free(self) -> bool:
+        """Tell whether no iterator of it is still being read."""
+        return self.open is None or self.open() is None
+
+
+class Batches:
+    """Counts what training takes, loader by loader.
+
+    Parameters
+    ----------
+    loader : int
+        Which loader `drop` is about, in the order in which training first reads them.
+    drop : sequence of int
+        Positions that the script never gets to see.
+    """
+
+    def __init__(self, loader: int = 0, drop: Sequence[int] = ()) -> None:
+        self._loader, self._drop = loader, frozenset(drop)
+        self._loaders: list[Loader] = []
+
+    @property
+    def seen(self) -> bool:
+        """Whether training has read a loader."""
+        return bool(self._loaders)
+
+    def take(self, iterator: Any, batch: object, order: int | None) -> Taken:
+        """Count and describe a batch that training asked for."""
+        number = getattr(iterator, _NUMBER, None)
+        if number is None:
+            number = self._number(iterator)
+            setattr(iterator, _NUMBER, number)
+        loader = self._loaders[number]
+        position, loader.given = loader.given, loader.given + 1
+        loader.open = weakref.ref(iterator)
+        dropped = number == self._loader and position in self._drop
+        return Taken(hashing.of_batch(batch), order, [number, position, *_statistics(batch)], dropped)
+
+    def ended(self, iterator: Any) -> None:
+        """Note that an iterator is through."""
+        number = getattr(iterator, _NUMBER, None)
+        if number is not None:
+            self._loaders[number].open = None
+
+    def _number(self, iterator: Any) -> int:
+        dataset, signature = getattr(iterator, _KEY, (0, ""))
+        alike = [n for n, known in enumerate(self._loaders) if known.signature == signature]
+        for number in alike:
+            if self._loaders[number].dataset == dataset:
+                return number
+        for number in alike:
+            if self._loaders[number].is_free():
+                self._loaders[number].dataset = dataset
+                return number
+        self._loaders.append(Loader(dataset, signature))
+        return len(self._loaders) - 1
+
+
+def remember(iterator: Any, loader: Any, description: dict[str, Any]) -> None:
+    """Note which loader an iterator is of: its data set and what decides its batches."""
+    signature = f"{type(loader.dataset).__name__} {json.dumps(description)}"
+    setattr(iterator, _KEY, (id(loader.dataset), signature))
+
+
+def arrived(iterator: Any, taken: Taken | None, depth: int) -> Taken | None:
+    """Return the batch that training gets now: the one before, where a wrapper fetches ahead.
+
+    Parameters
+    ----------
+    taken : Taken, optional
+        The batch just fetched; None at the end of the loader.
+    depth : int
+        Frames between this function and whoever asked for the batch.
+    """
+    held: Taken | None = getattr(iterator, _HELD, None)
+    if taken is not None and not str(sys._getframe(depth).f_globals.get("__name__", "")).startswith(_AHEAD):
+        return taken
+    setattr(iterator, _HELD, taken)
+    return held
+
+
+def of_inputs(inputs: object) -> list[Any]:
+    """Describe what the model was given, for a script without a loader."""
+    return [None, None, *_statistics(inputs)]
+
+
+def _statistics(batch: object) -> list[float]:
+    found = batch_statistics.describe(batch)
+    return [] if found is None else found.cpu().tolist()
