@@ -13,11 +13,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, ValidationError
 
 from trainscope.core.errors import ReadError
+from trainscope.replay.config import ReplayConfig
+from trainscope.report.case_document import IncidentEntry, Status
 from trainscope.report.document import Number, Part, RunEntry, Verdict
 
 VERSION = "1"
@@ -113,14 +114,22 @@ class Record(Part):
     entry: RunEntry
     verdict: Verdict
     about: About = About()
+    status: Status = "unjudged"
+    summary: str = ""
+    """What became of the run, in a sentence or two."""
+    incidents: list[IncidentEntry] = Field(default_factory=list)
+    unknown: list[str] = Field(default_factory=list)
+    """What could not be told, and what would have to be recorded."""
     curves: list[Curve] = Field(default_factory=list)
     """The main curve first."""
+    onset_loss: Curve | None = None
+    """Every point of the training loss around the onset of the main incident, for what broken runs have in common."""
     evidence: list[Curve | None] = Field(default_factory=list)
     """One for each finding: the steps around it, every point where there are not too many."""
     layers: list[Rows] = Field(default_factory=list)
     shares: list[Rows] = Field(default_factory=list)
     weights: list[Weights] = Field(default_factory=list)
-    replay_config: dict[str, Any] | None = None
+    replay: ReplayConfig | None = None
     """Content of ``replay_config.json``."""
     left_out: dict[str, int] = Field(default_factory=dict)
     """What the record has no room for, and how many of it."""

@@ -10,19 +10,27 @@ from trainscope import __version__
 from trainscope.core.finding import Severity
 from trainscope.core.run import Run
 from trainscope.core.settings import Settings
+from trainscope.diagnosis.case import Case
+from trainscope.replay.config import ReplayConfig
 from trainscope.report import gate
+from trainscope.report.case_build import case_entry
+from trainscope.report.case_document import IncidentEntry
 from trainscope.report.document import FindingEntry, RunEntry
 from trainscope.report.lookup import series_of
 from trainscope.report.panels import primary, ranked
 from trainscope.site.bundle import MAX_BYTES, About, Curve, Record, to_text
 from trainscope.site.curves import curve_of, evidence_of, short
 from trainscope.site.rows import layer_maps, share_maps
+from trainscope.site.weights import weights_of
 
 MAX_CURVES = 12
 MAX_EVIDENCE = 24
 MAX_FINDINGS = 100
 MAX_METRICS = MAX_SETTINGS = 200
 MAX_NOTES = 50
+MAX_INCIDENTS, MAX_SIGNS, MAX_SUSPECTS = 8, 40, 200
+ONSET_POINTS = 120
+"""Points of the loss before and after an onset that a record keeps as they are."""
 BRANCH_KEYS = ("git.branch", "git_branch", "branch", "git.ref", "env.git_branch")
 COMMIT_KEYS = ("git.commit", "git_commit", "commit", "git.sha", "git_sha", "env.git_commit")
 """Settings under which a log may name the code it ran."""
@@ -30,36 +38,65 @@ EARLIEST, LATEST = 946_684_800, 4_102_444_800
 """The years 2000 and 2100: what lies outside is a stopwatch, not a date."""
 
 
-def record_of(run: Run, entry: RunEntry, settings: Settings) -> Record:
+def record_of(case: Case, entry: RunEntry, settings: Settings, replay: ReplayConfig | None = None) -> Record:
     """Return the record of a judged run.
 
     Parameters
     ----------
-    run : Run
-        Its points.
+    case : Case
+        Its points, and the stories of its findings.
     entry : RunEntry
         What the report document says of it.
     settings : Settings
         ``fail_on`` and ``gate`` decide the run's own verdict.
+    replay : ReplayConfig, optional
+        How to train it again.
     """
+    run = case.run
+    told_in_full = case_entry(case, entry)
     kept, left_out = _shortened(entry)
     curves, without = _curves(entry, run)
     told = [(f.metric, f.layer) for f in entry.findings if f.metric is not None and f.layer is not None]
     layers, statistics = layer_maps(run, told)
     shares, blocks = share_maps(run)
-    left_out |= {"curves": without, "layer maps": statistics, "share maps": blocks}
+    main = case.main
+    around = None if main is None else (main.onset, max(main.onset, main.loss_step or main.onset))
+    weights, unchanged = weights_of(run, around)
+    left_out |= {"curves": without, "layer maps": statistics, "share maps": blocks, "weight histograms": unchanged}
     record = Record(
         tool=__version__,
         entry=kept,
         verdict=gate.decide([entry], [], settings),
         about=_about(run, entry.config),
+        status=told_in_full.status,
+        summary=told_in_full.summary,
+        incidents=[_told(i) for i in told_in_full.incidents[:MAX_INCIDENTS]],
+        unknown=told_in_full.unknown[:20],
         curves=curves,
+        onset_loss=_onset_loss(run, case.onset),
         evidence=[_evidence(f, run) for f in entry.findings[:MAX_EVIDENCE]],
         layers=layers,
         shares=shares,
+        weights=weights,
+        replay=replay,
         left_out={key: n for key, n in left_out.items() if n},
     )
     return _within_limit(record)
+
+
+def _told(incident: IncidentEntry) -> IncidentEntry:
+    """Return an incident with no more signs and suspects than anybody reads."""
+    signs = [s.model_copy(update={"signal": short(s.signal), "event": s.event[:400]}) for s in incident.signs]
+    return incident.model_copy(update={"signs": signs[:MAX_SIGNS], "suspects": incident.suspects[:MAX_SUSPECTS]})
+
+
+def _onset_loss(run: Run, onset: int | None) -> Curve | None:
+    loss = run.get("train/loss")
+    if loss is None or onset is None:
+        return None
+    at = int(np.searchsorted(loss.step, onset))
+    near = loss.step[max(at - ONSET_POINTS, 0) : at + ONSET_POINTS + 1]
+    return curve_of(loss, len(near), within=(int(near[0]), int(near[-1]))) if len(near) else None
 
 
 def _curves(entry: RunEntry, run: Run) -> tuple[list[Curve], int]:

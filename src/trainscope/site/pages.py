@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainscope.core.positions import ranges
+from trainscope.replay.config import ReplayConfig
 from trainscope.report.charts import Mark
 from trainscope.report.document import SCHEMA_VERSION, Document, FindingEntry, Tool
 from trainscope.report.gate import count
@@ -72,11 +73,13 @@ class MapView:
 class ReplayView:
     """How to train again without the batches that hurt."""
 
+    plan: ReplayConfig
     config: str
     """``replay_config.json``, to the byte."""
-    command: str | None
-    skipped: tuple[int, ...]
+    skipped: str
+    """The batches that it leaves out, in ranges."""
     chart: Chart | None
+    """The loss with the steps of those batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ def run_view(record: Record) -> RunView:
         record=record,
         title=label(entry.name, 80),
         word=WORDS[record.verdict.status],
-        lead=_lead(record, incidents),
+        lead=record.summary,
         counts=(("error", counts.error), ("warning", counts.warning), ("info", counts.info)),
         tiles=tiles_for(entry),
         facts=_facts(record),
@@ -188,9 +191,7 @@ def findings_json(record: Record) -> str:
 
 def replay_json(record: Record) -> str | None:
     """Return ``replay_config.json``, None for a run without a plan."""
-    if record.replay_config is None:
-        return None
-    return json.dumps(record.replay_config, indent=2, allow_nan=False) + "\n"
+    return None if record.replay is None else record.replay.to_json()
 
 
 def moment(seconds: int) -> str:
@@ -277,33 +278,22 @@ def _map_rows(record: Record, rows: Rows) -> tuple[LayerRow, ...]:
 
 
 def _replay(record: Record, main: Curve | None, span: tuple[int, int] | None) -> ReplayView | None:
-    text = replay_json(record)
-    if text is None:
+    plan = record.replay
+    if plan is None:
         return None
-    steps = tuple(record.entry.replay.skip_steps) if record.entry.replay is not None else ()
     chart = None
-    if main is not None and steps:
+    if main is not None and plan.steps:
         chart = line_chart(
             "replay",
             main,
             height=190,
             x_name=record.entry.x_axis,
-            rules=steps,
-            rule_name="steps that a replay skips:",
+            rules=plan.steps,
+            rule_name="steps that the replay skips:",
             domain=span,
             data="curves.0",
         )
-    command = record.replay_config.get("command") if record.replay_config else None
-    return ReplayView(text, command if isinstance(command, str) else None, steps, chart)
-
-
-def _lead(record: Record, incidents: tuple[Incident, ...]) -> str:
-    told = next((i.headline for i in incidents if i.headline), None)
-    if told is not None:
-        return told
-    if record.entry.findings:
-        return record.entry.findings[0].message
-    return f"{_judged(record)}; nothing to report."
+    return ReplayView(plan, plan.to_json(), ranges(plan.skip_batches), chart)
 
 
 def _judged(record: Record) -> str:
