@@ -13,6 +13,7 @@ from trainscope.cli.exit_codes import ExitCode, of_verdict
 from trainscope.cli.options import FAIL_ON, split
 from trainscope.cli.output import say, write_stdout
 from trainscope.cli.outputs import write_outputs
+from trainscope.cli.planning import plans_of
 from trainscope.cli.terminal import render_for_terminal
 from trainscope.core.errors import ConfigError, NoDataError, ReadError
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     default=Path("trainscope_ci"),
     show_default=True,
     metavar="DIR",
-    help="Folder for findings.json, report.md, report.html, bundle/ and the recorded run.",
+    help="Folder for findings.json, report.md, report.html, bundle/, the recorded run, and a replay_config.json.",
 )
 @click.option(
     "--baseline",
@@ -144,7 +145,7 @@ def run_pipeline(settings: Settings, out: Path) -> Analysis:
         analysis = analyze_against(runs, baselines, settings, _name(settings.baseline))
     else:
         analysis = analyze_alone(runs, settings, missing)
-    write_outputs(analysis, out)
+    write_outputs(analysis, out, plans_of(analysis, settings, out))
     return analysis
 
 

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainscope.cli.output import write_file
 
 if TYPE_CHECKING:
+    from trainscope.replay.config import ReplayConfig
     from trainscope.report.pipeline import Analysis
 
 FILES = {"findings.json": "json", "report.md": "markdown", "report.html": "html"}
-"""File to form; ``bundle/`` stands beside them."""
+"""File to form; ``bundle/`` stands beside them, and ``replay_config.json`` where something happened."""
 
 
-def write_outputs(analysis: Analysis, out: Path) -> None:
+def write_outputs(analysis: Analysis, out: Path, plans: Mapping[str, tuple[str, ReplayConfig]]) -> None:
     """Write every output; those of an earlier call give way.
+
+    Parameters
+    ----------
+    plans : mapping
+        Run id to the name of a file and the plan to write there.
 
     Raises
     ------
     StoreError, ConfigError
         If one cannot be written.
     """
+    from trainscope.replay.config import is_replay_config
     from trainscope.report.against import BUNDLE_FOLDER
     from trainscope.report.renderers import render
+    from trainscope.report.replay import replay_entry, with_replay
     from trainscope.store import bundle, stream
 
     folder = out / BUNDLE_FOLDER
@@ -34,5 +43,11 @@ def write_outputs(analysis: Analysis, out: Path) -> None:
     for number, (identity, run) in enumerate(analysis.runs.items()):
         # Counted, so that they are read back in the order of the report.
         bundle.write(run, folder / f"{number:02d}-{identity}{bundle.SUFFIX}")
+    for old in out.glob("replay_config*.json"):
+        if is_replay_config(old):
+            old.unlink()
+    for name, plan in plans.values():
+        write_file(out / name, plan.to_json())
+    analysis = with_replay(analysis, {run: replay_entry(plan, name) for run, (name, plan) in plans.items()})
     for name, form in FILES.items():
         write_file(out / name, render(form, analysis.document, analysis.runs))

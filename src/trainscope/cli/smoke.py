@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ from trainscope.cli.progress import Progress
 if TYPE_CHECKING:
     from trainscope.smoke.run import Smoke
 
+STEPS = 200
+"""Optimizer steps where nobody says how many."""
 LINES_EVERY = 10.0
 """Seconds between two lines of progress where nobody watches a bar."""
 
@@ -28,10 +31,8 @@ LINES_EVERY = 10.0
 @click.option(
     "--steps",
     type=click.IntRange(min=1),
-    default=200,
-    show_default=True,
     metavar="N",
-    help="Optimizer steps after which the script is ended.",
+    help="Optimizer steps after which the script is ended.  [default: 200; of a replay, as many as its run]",
 )
 @click.option(
     "--seed",
@@ -42,10 +43,9 @@ LINES_EVERY = 10.0
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path("trainscope_smoke"),
-    show_default=True,
     metavar="DIR",
-    help="Folder for the recorded run (smoke/) and the script's output (output.log).",
+    help="Folder for the recorded run (smoke/) and the script's output (output.log).  "
+    "[default: trainscope_smoke; with --replay, trainscope_replay]",
 )
 @click.option(
     "--timeout",
@@ -55,21 +55,61 @@ LINES_EVERY = 10.0
     metavar="SECONDS",
     help="End the script after so long; that is a failure.",
 )
-def smoke(command: tuple[str, ...], steps: int, seed: int | None, out: Path, timeout: float) -> ExitCode:
+@click.option(
+    "--replay",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Leave out the batches that this replay_config.json names, and say whether that removes the incident.",
+)
+def smoke(
+    command: tuple[str, ...], steps: int | None, seed: int | None, out: Path | None, timeout: float, replay: Path | None
+) -> ExitCode:
     """Record the first steps of a training script, unchanged.
 
-    COMMAND is whatever starts the training: python train.py, torchrun, accelerate launch, make. It ends with exit code 0 after N optimizer steps. A script that crashes, runs out of time or never takes a step gives exit code 4 and shows its last lines.
+    COMMAND is whatever starts the training: python train.py, torchrun, accelerate launch, make. It ends with exit code 0 after N optimizer steps. A script that crashes, runs out of time or never takes a step gives exit code 4 and shows its last lines. With --replay: 0 the incident is gone, 1 it is still there or has moved, 2 nothing is proven.
     """  # noqa: E501
-    say(describe(run_smoke(command, steps, seed, out, timeout)))
+    if replay is not None:
+        return _replay(command, steps, seed, out or Path("trainscope_replay"), timeout, replay)
+    say(describe(run_smoke(command, steps or STEPS, seed, out or Path("trainscope_smoke"), timeout)))
     return ExitCode.PASS
 
 
-def run_smoke(command: tuple[str, ...], steps: int, seed: int | None, out: Path, timeout: float) -> Smoke:
-    """Run a training command with progress on standard error."""
+def _replay(
+    command: tuple[str, ...], steps: int | None, seed: int | None, out: Path, timeout: float, file: Path
+) -> ExitCode:
+    from trainscope.cli import proof
+    from trainscope.replay.config import load
+
+    config = load(file)
+    original = proof.original_of(config, file, out)
+    wanted, chosen = proof.steps_of(config, steps), proof.seed_of(config, seed)
+    done = run_smoke(command, wanted, chosen, out, timeout, skip=(tuple(config.skip_batches), config.loader))
+    say(describe(done))
+    return proof.prove(config, original, done, out)
+
+
+def run_smoke(
+    command: tuple[str, ...],
+    steps: int,
+    seed: int | None,
+    out: Path,
+    timeout: float,
+    *,
+    skip: tuple[tuple[int, ...], int] | None = None,
+) -> Smoke:
+    """Run a training command with progress on standard error.
+
+    Parameters
+    ----------
+    skip : tuple, optional
+        Positions of batches to leave out, and the number of their loader.
+    """
     from trainscope.smoke.command import Wish
     from trainscope.smoke.run import smoke as record
 
     wish = Wish(command, steps, seed, timeout)
+    if skip is not None:
+        wish = replace(wish, skip=skip[0], loader=skip[1])
     if sys.stderr.isatty():
         with Progress() as progress:
             return record(wish, out, lambda done, wanted: progress.update(done, wanted, "steps"))

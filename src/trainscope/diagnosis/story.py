@@ -124,7 +124,7 @@ def _first_place(signs: Sequence[Sign]) -> str | None:
 def _suspects(signs: Sequence[Sign]) -> tuple[int, ...]:
     steps: set[int] = set()
     for sign in signs:
-        if sign.stage is Stage.DATA and sign.detector is None:
+        if sign.stage is Stage.DATA and sign.detector in (None, "bad_batch"):
             steps.update(range(sign.step, (sign.end_step if sign.end_step is not None else sign.step) + 1))
     return tuple(sorted(steps))
 

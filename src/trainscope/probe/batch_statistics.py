@@ -66,16 +66,16 @@ def describe(batch: object, most_tokens: int = MOST_TOKENS) -> Tensor | None:
     floats = max(
         (t for _, t in found if t.is_floating_point() and t.numel()), key=lambda tensor: tensor.numel(), default=None
     )
-    if tokens is None and floats is None:
+    looked_at = floats if tokens is None else tokens
+    if looked_at is None:
         return None
     with torch.no_grad():
-        device = (tokens if tokens is not None else floats).device
-        vector = torch.full((len(Statistic),), math.nan, dtype=torch.float64, device=device)
+        vector = torch.full((len(Statistic),), math.nan, dtype=torch.float64, device=looked_at.device)
         if tokens is not None:
             mask = next((t for name, t in found if name == "attention_mask" and t.shape == tokens.shape), None)
             vector[: Statistic.MEAN] = _of_tokens(tokens.detach(), mask, most_tokens)
         if floats is not None:
-            vector[Statistic.MEAN :] = _of_floats(floats.detach()).to(device)
+            vector[Statistic.MEAN :] = _of_floats(floats.detach()).to(vector.device)
             if tokens is None:
                 vector[Statistic.SIZE] = floats.numel()
         return vector
@@ -87,7 +87,7 @@ def _named(value: object, name: str = "") -> Iterator[tuple[str, Tensor]]:
         if value.layout == torch.strided and value.dim() and value.numel() and not value.is_meta:
             yield name, value
     elif isinstance(value, Mapping) or (hasattr(value, "data") and hasattr(value, "items")):
-        for key, item in value.items():  # type: ignore[union-attr]
+        for key, item in value.items():
             yield from _named(item, str(key))
     elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         for item in value:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +31,8 @@ from trainscope.report.document import (
     Steps,
     Tool,
 )
+from trainscope.report.number import number as number
+from trainscope.report.stories import told
 from trainscope.report.text import well_formed
 
 
@@ -45,18 +46,6 @@ class Judged:
     """Ids of all detectors that were asked, in report order."""
     known: Mapping[str, Severity] | None = None
     """Fingerprint to severity of the baseline's findings; None without a baseline."""
-
-
-def number(value: float) -> Number:
-    """Return a JSON number, or the word for a value that JSON has no number for."""
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    plain = float(value)
-    if math.isnan(plain):
-        return "nan"
-    if math.isinf(plain):
-        return "inf" if plain > 0 else "-inf"
-    return plain
 
 
 def portable(source: str) -> str:
@@ -126,6 +115,7 @@ def build_document(
 
 def _run_entry(identity: str, one: Judged) -> RunEntry:
     run = one.run
+    story, incidents = told(run, one.judgement.findings)
     return RunEntry.model_validate(
         {
             "id": identity,
@@ -135,11 +125,13 @@ def _run_entry(identity: str, one: Judged) -> RunEntry:
             "x_axis": run.x_axis,
             "steps": Steps(first=run.first_step, last=run.last_step, count=_distinct_steps(run)),
             "metrics": [_metric(s) for s in run.series.values()],
-            "config": {well_formed(k): _scalar(v) for k, v in run.config.items()},
+            "config": {well_formed(k): scalar(v) for k, v in run.config.items()},
             "notes": [_note(n) for n in run.notes],
             "judged": [d for d in one.detectors if d not in {s.detector for s in one.judgement.skipped}],
             "skipped": [SkippedEntry(detector=s.detector, reason=well_formed(s.reason)) for s in one.judgement.skipped],
             "findings": _findings(one.judgement.findings, one.known),
+            "story": story,
+            "incidents": incidents,
         }
     )
 
@@ -167,7 +159,8 @@ def _metric(series: Series) -> Metric:
     )
 
 
-def _scalar(value: object) -> Scalar:
+def scalar(value: object) -> Scalar:
+    """Return a setting as JSON has it."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, (int, float)):

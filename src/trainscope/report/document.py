@@ -6,6 +6,8 @@ Schema made from these types by :mod:`trainscope.report.schema`.
 
 History
     1.0  first version
+    1.1  why a run broke: ``incidents`` of a run; text, stage, end, score, detector and incident of a story's event;
+         action, reason, cause, checkpoint, rewind_to_step and proof of a replay
 """
 
 from __future__ import annotations
@@ -13,26 +15,20 @@ from __future__ import annotations
 import json
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-SCHEMA_VERSION = "1.0"
+from trainscope.report.part import Count as Count
+from trainscope.report.part import Number as Number
+from trainscope.report.part import Part as Part
+from trainscope.report.part import Scalar as Scalar
+from trainscope.report.replay_document import Replay as Replay
+from trainscope.report.story_document import Incident as Incident
+from trainscope.report.story_document import StoryEvent as StoryEvent
 
-Number = (
-    Annotated[int, Field(strict=True)]
-    | Annotated[float, Field(allow_inf_nan=False, strict=True)]
-    | Literal["nan", "inf", "-inf"]
-)
-"""JSON has no NaN and no infinity; training logs do."""
-Scalar = str | bool | Number | None
+SCHEMA_VERSION = "1.1"
+
 SeverityName = Literal["info", "warning", "error"]
 FailOn = Literal["never", "info", "warning", "error"]
-Count = Annotated[int, Field(ge=0)]
-
-
-class Part(BaseModel):
-    """Base of every part: unknown fields are ignored, so that an old tool reads a newer document."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class Tool(Part):
@@ -121,23 +117,6 @@ class FindingEntry(Part):
     """1 for the run's first finding with this fingerprint, 2 for the second, ..."""
 
 
-class StoryEvent(Part):
-    """One sign of trouble, and how long before the worst of it came."""
-
-    step: int
-    signal: str
-    where: str | None = None
-    event: str
-    lead_steps: int | None = None
-
-
-class Replay(Part):
-    """How to train again without the batches that hurt."""
-
-    skip_batches: list[int] = Field(default_factory=list)
-    path: str | None = None
-
-
 class RunEntry(Part):
     """One run: what was read, and what is wrong with it."""
 
@@ -157,6 +136,9 @@ class RunEntry(Part):
     skipped: list[SkippedEntry] = Field(default_factory=list)
     findings: list[FindingEntry] = Field(default_factory=list)
     story: list[StoryEvent] = Field(default_factory=list)
+    """What went wrong in which order, incident by incident."""
+    incidents: list[Incident] = Field(default_factory=list)
+    """Why; since 1.1."""
     replay: Replay | None = None
 
 

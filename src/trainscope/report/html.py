@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from trainscope.core.run import Run
+from trainscope.report.chapters import Chapter, chapters
 from trainscope.report.document import Document, FindingEntry, Metric, RunEntry
 from trainscope.report.gate import count
 from trainscope.report.panels import Panels, panels_for
@@ -33,6 +34,8 @@ class RunView:
     tiles: tuple[Tile, ...]
     panels: Panels | None
     """None where the points are not at hand."""
+    chapters: tuple[Chapter, ...]
+    """Why it broke."""
     judged: str
     """How much stands behind "no findings"."""
 
@@ -46,15 +49,15 @@ def render(document: Document, runs: Mapping[str, Run]) -> str:
     runs : mapping of run id to Run
         For the charts; a run that is not there is shown without.
     """
-    environment = _environment()
-    css = _stylesheet(environment)
+    env = environment()
+    css = stylesheet(env, "report.css")
     # The policy allows this one style sheet, by its hash, and nothing else: no script, no request.
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    return environment.get_template("report.html.j2").render(
+    return env.get_template("report.html.j2").render(
         doc=document,
         views=[_view(entry, runs.get(entry.id)) for entry in document.runs],
         words=WORDS,
-        css=_trusted(css),
+        css=trusted(css),
         css_hash=digest,
     )
 
@@ -68,30 +71,34 @@ def _view(entry: RunEntry, run: Run | None) -> RunView:
         headline=headline(entry),
         tiles=tiles_for(entry),
         panels=None if run is None else panels_for(entry, run),
+        chapters=tuple(chapters(entry)),
         judged=f"{plural(len(entry.judged), 'detector')} ran{skipped}",
     )
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return what fills the templates: every string is escaped, every name must be known."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
+    env = Environment(
         loader=PackageLoader("trainscope.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    environment.filters.update(figure=figure, label=label, prose=prose, px=_px, where=where, sentence=sentence)
-    return environment
+    env.filters.update(figure=figure, label=label, prose=prose, px=_px, where=where, sentence=sentence)
+    return env
 
 
-def _stylesheet(environment: Environment) -> str:
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, "report.css")[0]
+def stylesheet(env: Environment, name: str) -> str:
+    """Return a style sheet of ours as it is."""
+    assert env.loader is not None
+    return env.loader.get_source(env, name)[0]
 
 
-def _trusted(css: str) -> str:
+def trusted(css: str) -> str:
+    """Mark our own style sheet as one that is not to be escaped."""
     from markupsafe import Markup
 
     return Markup(css)

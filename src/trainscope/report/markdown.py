@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from trainscope.core.run import Run
+from trainscope.report.chapters import Chapter, chapters
 from trainscope.report.comparisons import compared
 from trainscope.report.document import Baseline, Document, FindingEntry, RunEntry
 from trainscope.report.gate import count, describe
@@ -35,6 +36,16 @@ def code(text: str) -> str:
     fence = "`" * (max((len(run) for run in re.findall(r"`+", shown)), default=0) + 1)
     pad = " " if shown.startswith(("`", " ")) or shown.endswith(("`", " ")) else ""
     return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def row(cells: Sequence[str]) -> str:
+    """Return one row of a table; the cells are Markdown already."""
+    return f"| {' | '.join(cells)} |"
+
+
+def cell(text: str, limit: int = 80) -> str:
+    """Return a name as a cell."""
+    return escape(label(text, limit))
 
 
 def render(document: Document, runs: Mapping[str, Run]) -> str:  # noqa: ARG001 - the renderers' signature
@@ -72,7 +83,7 @@ def _baseline(baseline: Baseline) -> Iterator[str]:
         yield f"- ✅ fixed: {escape(fixed.title)} ({code(fixed.detector)})"
     if baseline.fixed:
         yield ""
-    yield from _details("What was compared", [escape(compared(line)) for line in baseline.comparisons])
+    yield from details("What was compared", [escape(compared(line)) for line in baseline.comparisons])
 
 
 def _bold(name: str) -> str:
@@ -88,15 +99,18 @@ def _run(run: RunEntry) -> Iterator[str]:
     yield " · ".join(about)
     yield ""
     for finding in run.findings:
-        yield from _finding(finding, run)
+        yield from finding_lines(finding, run)
+    for chapter in chapters(run):
+        yield from _chapter(chapter, run)
     if run.notes:
-        yield from _details("Notes on the log", [escape(n.message) for n in run.notes])
+        yield from details("Notes on the log", [escape(n.message) for n in run.notes])
     if run.skipped:
         lines = [f"{code(s.detector)}: {escape(s.reason)}" for s in run.skipped]
-        yield from _details(f"{plural(len(run.skipped), 'detector')} had nothing to judge", lines)
+        yield from details(f"{plural(len(run.skipped), 'detector')} had nothing to judge", lines)
 
 
-def _finding(finding: FindingEntry, run: RunEntry) -> Iterator[str]:
+def finding_lines(finding: FindingEntry, run: RunEntry) -> Iterator[str]:
+    """Yield one finding as a section."""
     known = f" _({finding.status})_" if finding.status else ""
     yield f"#### {SIGNS[finding.severity]} {escape(finding.title)}{known}"
     yield ""
@@ -121,7 +135,30 @@ def _finding(finding: FindingEntry, run: RunEntry) -> Iterator[str]:
         yield ""
 
 
-def _details(summary: str, lines: list[str]) -> Iterator[str]:
+def _chapter(chapter: Chapter, run: RunEntry) -> Iterator[str]:
+    yield f"#### 🔎 Why: {escape(chapter.title)}"
+    yield ""
+    yield f"Cause: **{escape(chapter.cause)}**" + (f" · {escape(chapter.place)}" if chapter.place else "")
+    yield ""
+    yield row((run.x_axis.capitalize(), "Stage", "Sign"))
+    yield row(("---:", "---", "---"))
+    for step, stage, text in chapter.events:
+        yield row((step, stage, escape(text)))
+    if chapter.more:
+        yield row(("", "", f"and {plural(chapter.more, 'more sign')} in the document"))
+    yield ""
+    for other in chapter.others:
+        yield f"- or {escape(other)}"
+    if chapter.missing:
+        yield f"- not recorded: {escape(chapter.missing)}"
+    for fix in chapter.fixes:
+        yield f"- {escape(fix)}"
+    if chapter.others or chapter.missing or chapter.fixes:
+        yield ""
+
+
+def details(summary: str, lines: list[str]) -> Iterator[str]:
+    """Yield lines that are folded away under a summary."""
     yield f"<details><summary>{summary}</summary>"
     yield ""
     for line in lines:

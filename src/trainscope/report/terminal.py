@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from io import StringIO
 
 from trainscope.core.run import Run
+from trainscope.report.chapters import Chapter, chapters
 from trainscope.report.comparisons import compared
 from trainscope.report.document import Baseline, Document, ErrorEntry, FindingEntry, RunEntry, SkippedEntry
 from trainscope.report.lookup import series_of
@@ -139,6 +140,8 @@ def _run(entry: RunEntry, run: Run | None, *, width: int, decorated: bool) -> It
     yield Row(label(entry.name), about, "bold", "dim")
     for finding in entry.findings:
         yield from _finding(finding, entry, run, width=width, decorated=decorated)
+    for chapter in chapters(entry):
+        yield from _chapter(chapter, entry, decorated=decorated)
     if not entry.judged:
         yield Row("  --", "no detector judged this run", STYLES["warning"])
     elif not entry.findings:
@@ -170,6 +173,22 @@ def _finding(finding: FindingEntry, entry: RunEntry, run: Run | None, *, width: 
             yield Row("  ", " " * marked[0] + "‾" * (marked[1] - marked[0]), style, "dim", marked)
     for fix in finding.fixes:
         yield Row("  ", f"{'→' if decorated else '-'} {prose(fix)}", "", "dim")
+
+
+def _chapter(chapter: Chapter, entry: RunEntry, *, decorated: bool) -> Iterator[Row]:
+    yield Row("  why", f"{chapter.title} ({chapter.cause})", "bold magenta", "bold")
+    for step, stage, text in chapter.events:
+        yield Row("  ", f"{entry.x_axis} {step:>6}  {stage:<10}  {text}")
+    if chapter.more:
+        yield Row("  ", f"and {plural(chapter.more, 'more sign')} in the document", "", "dim")
+    if chapter.place:
+        yield Row("  ", chapter.place)
+    for other in chapter.others:
+        yield Row("  ", f"or {other}", "", "dim")
+    if chapter.missing:
+        yield Row("  ", f"not recorded: {chapter.missing}", "", "dim")
+    for fix in chapter.fixes:
+        yield Row("  ", f"{'→' if decorated else '-'} {fix}", "", "dim")
 
 
 def _baseline(baseline: Baseline) -> Iterator[Row]:

@@ -1,0 +1,168 @@
+"""From stories and changes of weights to the entries of a case file, field by field."""
+
+from __future__ import annotations
+
+import math
+
+from trainscope.core.run import Run
+from trainscope.diagnosis.case import Case
+from trainscope.diagnosis.signs import Explanation, Sign, Story
+from trainscope.diagnosis.weight_change import LayerChange, WeightChange, between
+from trainscope.report.build import number
+from trainscope.report.case_document import (
+    CaseEntry,
+    ExplanationEntry,
+    IncidentEntry,
+    LayerChangeEntry,
+    ReplayEntry,
+    SignEntry,
+    Status,
+    WeightChangeEntry,
+)
+from trainscope.report.document import Number, RunEntry
+from trainscope.report.gate import count
+from trainscope.report.text import plural, well_formed
+
+
+def status_of(case: Case) -> Status:
+    """Return what is known of a run."""
+    if case.grave:
+        return "broken"
+    return "stable" if case.is_stable else "unjudged"
+
+
+def case_entry(case: Case, run: RunEntry, replay: ReplayEntry | None = None) -> CaseEntry:
+    """Return one run in full; the weights are compared only where an incident asks for it."""
+    change = None if case.main is None else around(case.run, case.main)
+    return CaseEntry(
+        status=status_of(case),
+        summary=_summary(case, run),
+        run=run,
+        counts=count(run.findings),
+        incidents=[incident_entry(story, is_main=story is case.main) for story in case.stories],
+        weight_change=None if change is None or case.run.layers is None else change_entry(change),
+        replay=replay,
+        unknown=_unknown(case, change),
+    )
+
+
+def around(run: Run, story: Story) -> WeightChange:
+    """Return the change of the weights from before the onset of a story to when the loss showed it.
+
+    The recorder looks at a step before its update: what step n did shows in the weights of step n + 1.
+    """
+    return between(run, story.onset - 1, max(story.onset, story.loss_step or story.onset) + 1)
+
+
+def _summary(case: Case, run: RunEntry) -> str:
+    story, x = case.main, run.x_axis
+    if story is None:
+        if case.grave:
+            more = f" and {len(case.grave) - 1} more" if len(case.grave) > 1 else ""
+            return f"{well_formed(case.grave[0].title)}{more}; the training itself has no incident."
+        if not case.is_stable:
+            return "No detector could judge this run."
+        return f"Nothing at or above warning: {plural(len(case.judged), 'detector')} judged {run.steps.count} {x}s."
+    said = f"Broke at {x} {story.onset}"
+    if story.explanations:
+        said += f": {well_formed(story.explanations[0].title)}"
+    if story.lead is None:
+        return f"{said}. The loss does not show it."
+    if story.lead == 0:
+        return f"{said}. The loss showed it at once."
+    return f"{said}. The first sign came {plural(story.lead, x)} before the loss showed it."
+
+
+def _unknown(case: Case, change: WeightChange | None) -> list[str]:
+    found = [text for story in case.stories for text in story.missing]
+    if case.run.layers is None:
+        found.append("which layer came first: a log has no statistics of layers; record the run")
+    elif change is not None and change.reason:
+        found.append(f"how far the weights moved: {change.reason}")
+    if case.stories and not any(story.explanations for story in case.stories):
+        found.append("the cause: the signs that this run shows do not say")
+    return list(dict.fromkeys(map(well_formed, found)))
+
+
+def incident_entry(story: Story, *, is_main: bool) -> IncidentEntry:
+    """Return a story as an entry."""
+    return IncidentEntry(
+        onset=story.onset,
+        end=story.end,
+        loss_step=story.loss_step,
+        lead=story.lead,
+        layer=_text(story.layer),
+        parameter=_text(story.parameter),
+        signs=[_sign(sign) for sign in story.signs],
+        explanations=[_explanation(e) for e in story.explanations],
+        suspects=list(story.suspects),
+        missing=[well_formed(m) for m in story.missing],
+        is_main=is_main,
+    )
+
+
+def _sign(sign: Sign) -> SignEntry:
+    return SignEntry.model_validate(
+        {
+            "step": sign.step,
+            "end_step": sign.end_step,
+            "stage": sign.stage.name.lower(),
+            "signal": well_formed(sign.signal),
+            "event": well_formed(sign.event),
+            "where": _text(sign.where),
+            "score": number(sign.score),
+            "detector": sign.detector,
+        }
+    )
+
+
+def _explanation(found: Explanation) -> ExplanationEntry:
+    return ExplanationEntry(
+        cause=found.cause.value,
+        title=well_formed(found.title),
+        weight=min(max(found.weight, 0.0), 1.0),
+        because=[well_formed(b) for b in found.because],
+        missing=[well_formed(m) for m in found.missing],
+        layer=_text(found.layer),
+        parameter=_text(found.parameter),
+        fixes=[well_formed(f) for f in found.fixes],
+    )
+
+
+def change_entry(change: WeightChange) -> WeightChangeEntry:
+    """Return a change of weights as an entry."""
+    return WeightChangeEntry(
+        first=change.first,
+        last=change.last,
+        layers=[_layer(row) for row in change.layers],
+        reason=well_formed(change.reason) or None,
+    )
+
+
+def _layer(row: LayerChange) -> LayerChangeEntry:
+    return LayerChangeEntry(
+        layer=well_formed(row.layer),
+        first=row.first,
+        last=row.last,
+        divergence=optional(row.symmetric),
+        forward=optional(row.forward),
+        backward=optional(row.backward),
+        beyond=row.beyond,
+        weight_norm=_pair(row.weight_norm),
+        grad_norm=_pair(row.grad_norm),
+        grad_ratio=optional(row.grad_ratio),
+        reason=well_formed(row.reason) or None,
+    )
+
+
+def optional(value: float | None) -> Number | None:
+    """Return a JSON number, None for none and for NaN that stands for none."""
+    return None if value is None or math.isnan(value) else number(value)
+
+
+def _pair(pair: tuple[float, float] | None) -> tuple[Number, Number] | None:
+    return None if pair is None else (number(pair[0]), number(pair[1]))
+
+
+def _text(text: str | None) -> str | None:
+    return None if text is None else well_formed(text)

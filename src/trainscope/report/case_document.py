@@ -1,0 +1,295 @@
+"""The case file, schema version 1: one run told in full, many runs side by side, or the weights of two steps.
+
+Fields are added (and the minor version raised), never renamed, removed or given another meaning within a
+major version; whoever reads a case file ignores what they do not know. ``schemas/report-1.schema.json`` is
+made from these types by :mod:`trainscope.report.schema`.
+
+History
+    1.0  first version
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from trainscope.report.document import Count, Counts, ErrorEntry, Number, Part, RunEntry, Scalar, Tool
+
+CASE_VERSION = "1.0"
+
+Share = Annotated[float, Field(ge=0, le=1)]
+StageName = Literal["data", "schedule", "update", "gradient", "activation", "loss", "eval"]
+Status = Literal["broken", "stable", "unjudged"]
+
+
+class SignEntry(Part):
+    """One thing that left its usual range."""
+
+    step: int
+    end_step: int | None = None
+    stage: StageName
+    signal: str
+    event: str
+    where: str | None = None
+    score: Number = 0
+    """Robust standard deviations of this run; 0 where exact."""
+    detector: str | None = None
+
+
+class ExplanationEntry(Part):
+    """One possible cause with what speaks for it."""
+
+    cause: str
+    title: str
+    weight: Share
+    because: list[str] = Field(default_factory=list)
+    missing: list[str] = Field(default_factory=list)
+    layer: str | None = None
+    parameter: str | None = None
+    fixes: list[str] = Field(default_factory=list)
+
+
+class LayerChangeEntry(Part):
+    """One parameter at two steps; divergences in nats."""
+
+    layer: str
+    first: int | None = None
+    """Step of the earlier histogram."""
+    last: int | None = None
+    divergence: Number | None = None
+    """Sum of both directions; the rows are ranked by it."""
+    forward: Number | None = None
+    """Of the later histogram from the earlier."""
+    backward: Number | None = None
+    beyond: Share | None = None
+    """Share of the later weights in the two outer bins, which also count what lies beyond them."""
+    weight_norm: tuple[Number, Number] | None = None
+    grad_norm: tuple[Number, Number] | None = None
+    grad_ratio: Number | None = None
+    reason: str | None = None
+    """Why there is no divergence."""
+
+
+class WeightChangeEntry(Part):
+    """All parameters between two steps, largest divergence first."""
+
+    first: int
+    last: int
+    unit: Literal["nat"] = "nat"
+    layers: list[LayerChangeEntry] = Field(default_factory=list)
+    reason: str | None = None
+    """Why no parameter has a number."""
+
+
+class IncidentEntry(Part):
+    """One incident, told in order."""
+
+    onset: int
+    end: int
+    loss_step: int | None = None
+    lead: int | None = None
+    """Steps from the first sign to the loss; null where the loss does not show it."""
+    layer: str | None = None
+    """First layer to show it."""
+    parameter: str | None = None
+    signs: list[SignEntry]
+    explanations: list[ExplanationEntry] = Field(default_factory=list)
+    suspects: list[int] = Field(default_factory=list)
+    """Steps whose batches look bad by themselves."""
+    missing: list[str] = Field(default_factory=list)
+    is_main: bool = False
+    """The one that matters most; exactly one incident of a run is."""
+
+
+class ReplayEntry(Part):
+    """How to train again, as the replay planner says."""
+
+    title: str
+    steps: list[str] = Field(default_factory=list)
+    """What to do, in order."""
+    skip_batches: list[int] = Field(default_factory=list)
+    checkpoint: str | None = None
+    notes: list[str] = Field(default_factory=list)
+
+
+class CaseEntry(Part):
+    """One run in full."""
+
+    status: Status
+    summary: str
+    """The verdict in a sentence."""
+    run: RunEntry
+    counts: Counts
+    incidents: list[IncidentEntry] = Field(default_factory=list)
+    weight_change: WeightChangeEntry | None = None
+    """From before the onset of the main incident to after it; null where there is none."""
+    replay: ReplayEntry | None = None
+    unknown: list[str] = Field(default_factory=list)
+    """What could not be judged, and what would have to be recorded."""
+
+
+class MemberEntry(Part):
+    """One run among many."""
+
+    id: str
+    name: str
+    source: str
+    format: str
+    status: Status
+    cluster: str | None = None
+    """Id of its cluster."""
+    last_step: int | None = None
+    onset: int | None = None
+    loss_step: int | None = None
+    lead: int | None = None
+    cause: str | None = None
+    counts: Counts
+    signals: list[str] = Field(default_factory=list)
+    """What it showed, in order."""
+    last_loss: Number | None = None
+    settings: Count = 0
+    """Settings that its configuration has."""
+
+
+class LeadEntry(Part):
+    """Steps from the first sign to the loss."""
+
+    median: Number
+    least: int
+    most: int
+    runs: Count
+
+
+class TraitEntry(Part):
+    """One setting that the members have more often than the stable runs."""
+
+    key: str
+    relation: Literal["=", "≥", "≤"]
+    value: Scalar
+    members: Count
+    stable: Count
+    p_value: float
+    corrected: float
+    also: list[str] = Field(default_factory=list)
+
+
+class TraitsEntry(Part):
+    """What sets the members apart, out of how much."""
+
+    members: Count
+    """Members with a configuration."""
+    stable: Count
+    tried: Count
+    """Distinct splits that were judged; p-values are corrected for them."""
+    traits: list[TraitEntry] = Field(default_factory=list)
+    reason: str | None = None
+
+
+class LeftOut(Part):
+    """A run that has no part in something, and why."""
+
+    name: str
+    reason: str
+
+
+class BandEntry(Part):
+    """Loss over its own baseline, aligned at the onset; columns of equal length."""
+
+    runs: Count
+    """Runs that it is made of."""
+    offset: list[int] = Field(default_factory=list)
+    median: list[Number | None] = Field(default_factory=list)
+    low: list[Number | None] = Field(default_factory=list)
+    """Lower quartile; null where fewer than three runs log."""
+    high: list[Number | None] = Field(default_factory=list)
+    alive: list[Count] = Field(default_factory=list)
+    """Runs that log there."""
+    counterexample: list[Number | None] = Field(default_factory=list)
+    """The nearest stable run, as if it had broken there."""
+    left_out: list[LeftOut] = Field(default_factory=list)
+
+
+class DifferenceEntry(Part):
+    """One setting that a broken run and its counterexample do not share."""
+
+    key: str
+    member: Scalar
+    stable: Scalar
+    members_alike: tuple[Count, Count]
+    """Members on the member's side of it, of those that say."""
+    stable_alike: tuple[Count, Count]
+    p_value: float
+
+
+class CounterexampleEntry(Part):
+    """The stable run that is most like the broken ones."""
+
+    member: str | None = None
+    """Id of the broken run of the pair."""
+    stable: str | None = None
+    distance: Share | None = None
+    differences: list[DifferenceEntry] = Field(default_factory=list)
+    more: Count = 0
+    reason: str | None = None
+
+
+class ClusterEntry(Part):
+    """Runs that broke in the same way."""
+
+    id: str
+    title: str
+    members: list[str]
+    """Ids of runs."""
+    signals: list[str] = Field(default_factory=list)
+    """Of at least half of the members, in their usual order."""
+    shares: dict[str, Share] = Field(default_factory=dict)
+    """Signal to the share of members that showed it."""
+    found: dict[str, Count] = Field(default_factory=dict)
+    """Detector to how many members it found something in."""
+    stages: list[StageName] = Field(default_factory=list)
+    places: list[str] = Field(default_factory=list)
+    causes: dict[str, Count] = Field(default_factory=dict)
+    lead: LeadEntry | None = None
+    traits: TraitsEntry
+    fate: BandEntry
+    counterexample: CounterexampleEntry
+
+
+class Survey(Part):
+    """Many runs side by side."""
+
+    summary: str
+    broken: Count
+    stable: Count
+    unjudged: Count
+    clusters: list[ClusterEntry] = Field(default_factory=list)
+    members: list[MemberEntry] = Field(default_factory=list)
+    """Every run, none lost: broken ones by cluster, then stable, then those not judged."""
+
+
+class DiffEntry(Part):
+    """The weights of one run at two steps."""
+
+    id: str
+    name: str
+    source: str
+    change: WeightChangeEntry
+
+
+class CaseFile(Part):
+    """One report; exactly one of `case`, `survey` and `diff` is there."""
+
+    schema_version: str = Field(pattern=r"^1\.\d+$")
+    tool: Tool
+    kind: Literal["run", "runs", "diff"]
+    case: CaseEntry | None = None
+    survey: Survey | None = None
+    diff: DiffEntry | None = None
+    errors: list[ErrorEntry] = Field(default_factory=list)
+    """Logs that could not be judged, by name."""
+
+    def to_json(self) -> str:
+        """Return the case file as ASCII JSON, two spaces deep, the same bytes for the same content."""
+        return json.dumps(self.model_dump(mode="json"), indent=2, allow_nan=False) + "\n"

@@ -1,0 +1,133 @@
+"""From paths to case files: one run in full, many runs side by side, or the weights of two steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainscope import __version__
+from trainscope.core.errors import ConfigError, ReadError
+from trainscope.core.run import Run
+from trainscope.core.settings import Settings
+from trainscope.diagnosis.case import Case
+from trainscope.diagnosis.story import tell
+from trainscope.diagnosis.weight_change import between
+from trainscope.report.build import Judged, build_document, portable, run_id
+from trainscope.report.case_build import case_entry, change_entry
+from trainscope.report.case_document import CASE_VERSION, CaseFile, DiffEntry
+from trainscope.report.document import RunEntry, Tool
+from trainscope.report.pipeline import Gathered, Progress, gather
+from trainscope.report.survey_build import survey
+from trainscope.report.text import label, plural, printable, well_formed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reported:
+    """A case file, and what the outputs need beside it."""
+
+    file: CaseFile
+    runs: tuple[Run, ...] = ()
+    """For charts: the run of a case; none of a survey."""
+    failures: tuple[str, ...] = ()
+    """Why a log could not be judged, a line each, with the path as it was given."""
+
+
+def case_of(one: Judged) -> Case:
+    """Return a judged run with its stories."""
+    judgement = one.judgement
+    skipped = {s.detector for s in judgement.skipped}
+    judged = tuple(d for d in one.detectors if d not in skipped)
+    return Case(one.run, judgement.findings, tell(one.run, judgement.findings), judged, judgement.skipped)
+
+
+def report_run(path: str, settings: Settings, *, progress: Progress | None = None) -> Reported:
+    """Return the case file of the one run that a path holds.
+
+    Raises
+    ------
+    ReadError
+        If it cannot be read or judged, or holds several runs.
+    NoDataError, ConfigError
+        As :func:`trainscope.report.pipeline.analyze`.
+    """
+    found = gather([path], settings, progress=progress)
+    if len(found.judged) != 1:
+        raise ReadError(path, _several([one.run for one in found.judged]))
+    entries = _entries(found, settings)
+    case = case_of(found.judged[0])
+    file = CaseFile(
+        schema_version=CASE_VERSION,
+        tool=tool(),
+        kind="run",
+        case=case_entry(case, entries[0]),
+        errors=list(found.errors),
+    )
+    return Reported(file, (case.run,), found.failures)
+
+
+def report_runs(paths: Sequence[str], settings: Settings, *, progress: Progress | None = None) -> Reported:
+    """Return the survey of all runs that some paths hold.
+
+    A log that cannot be read does not stop the others: it is one of the file's errors.
+
+    Raises
+    ------
+    ReadError, NoDataError, ConfigError
+        As :func:`trainscope.report.pipeline.analyze`.
+    """
+    found = gather(paths, settings, progress=progress)
+    file = CaseFile(
+        schema_version=CASE_VERSION,
+        tool=tool(),
+        kind="runs",
+        survey=survey([case_of(one) for one in found.judged], _entries(found, settings), len(found.errors)),
+        errors=list(found.errors),
+    )
+    return Reported(file, (), found.failures)
+
+
+def report_diff(path: str, first: int, last: int) -> Reported:
+    """Return how the weights of a recorded run changed between two steps.
+
+    Raises
+    ------
+    ReadError, NoDataError
+        If it cannot be read, or holds several runs.
+    ConfigError
+        If the run has not both steps.
+    """
+    from trainscope.readers import read_runs
+
+    runs = read_runs(path)
+    if len(runs) != 1:
+        raise ReadError(path, _several(runs))
+    run = runs[0]
+    begin, end = run.first_step, run.last_step
+    if begin is not None and end is not None and not (begin <= first < last <= end):
+        raise ConfigError(f"--diff {first}:{last}: the run has steps {begin} to {end}; give an earlier and a later one")
+    file = CaseFile(
+        schema_version=CASE_VERSION,
+        tool=tool(),
+        kind="diff",
+        diff=DiffEntry(
+            id=run_id(run),
+            name=well_formed(run.name),
+            source=portable(run.source),
+            change=change_entry(between(run, first, last)),
+        ),
+    )
+    return Reported(file, (run,))
+
+
+def tool() -> Tool:
+    """Return who writes the file."""
+    return Tool(name="trainscope", version=__version__)
+
+
+def _entries(found: Gathered, settings: Settings) -> list[RunEntry]:
+    return build_document(found.judged, settings, found.errors).runs
+
+
+def _several(runs: Sequence[Run]) -> str:
+    shown = ", ".join(label(printable(run.name), 30) for run in runs[:3]) + (", ..." if len(runs) > 3 else "")
+    return f"holds {plural(len(runs), 'run')} ({shown}); name one of them, or ask for --runs"
