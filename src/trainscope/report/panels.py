@@ -123,6 +123,7 @@ def _marks(entry: RunEntry) -> list[tuple[str | None, Mark]]:
 
 
 def mark_of(finding: FindingEntry, n: int, x_name: str) -> Mark:
+    """Return the steps of a finding that has some, with its number."""
     start = finding.start_step or 0
     end = finding.end_step if finding.end_step is not None else start
     where = f"{x_name} {start}" if end == start else f"{x_name}s {start} to {end}"

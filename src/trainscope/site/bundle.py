@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 
 from trainscope.core.errors import ReadError
 from trainscope.replay.config import ReplayConfig
-from trainscope.report.case_document import IncidentEntry, Status
+from trainscope.report.case_document import Status
 from trainscope.report.document import Number, Part, RunEntry, Verdict
 
 VERSION = "1"
@@ -117,7 +117,8 @@ class Record(Part):
     status: Status = "unjudged"
     summary: str = ""
     """What became of the run, in a sentence or two."""
-    incidents: list[IncidentEntry] = Field(default_factory=list)
+    main_incident: int | None = None
+    """Which of the entry's incidents matters most, from 0."""
     unknown: list[str] = Field(default_factory=list)
     """What could not be told, and what would have to be recorded."""
     curves: list[Curve] = Field(default_factory=list)

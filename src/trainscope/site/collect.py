@@ -14,8 +14,7 @@ from trainscope.diagnosis.case import Case
 from trainscope.replay.config import ReplayConfig
 from trainscope.report import gate
 from trainscope.report.case_build import case_entry
-from trainscope.report.case_document import IncidentEntry
-from trainscope.report.document import FindingEntry, RunEntry
+from trainscope.report.document import FindingEntry, Incident, RunEntry, StoryEvent
 from trainscope.report.lookup import series_of
 from trainscope.report.panels import primary, ranked
 from trainscope.site.bundle import MAX_BYTES, About, Curve, Record, to_text
@@ -28,7 +27,7 @@ MAX_EVIDENCE = 24
 MAX_FINDINGS = 100
 MAX_METRICS = MAX_SETTINGS = 200
 MAX_NOTES = 50
-MAX_INCIDENTS, MAX_SIGNS, MAX_SUSPECTS = 8, 40, 200
+MAX_INCIDENTS, MAX_EVENTS, MAX_SUSPECTS = 8, 160, 200
 ONSET_POINTS = 120
 """Points of the loss before and after an onset that a record keeps as they are."""
 BRANCH_KEYS = ("git.branch", "git_branch", "branch", "git.ref", "env.git_branch")
@@ -70,7 +69,7 @@ def record_of(case: Case, entry: RunEntry, settings: Settings, replay: ReplayCon
         about=_about(run, entry.config),
         status=told_in_full.status,
         summary=told_in_full.summary,
-        incidents=[_told(i) for i in told_in_full.incidents[:MAX_INCIDENTS]],
+        main_incident=_main_incident(case, kept),
         unknown=told_in_full.unknown[:20],
         curves=curves,
         onset_loss=_onset_loss(run, case.onset),
@@ -82,12 +81,6 @@ def record_of(case: Case, entry: RunEntry, settings: Settings, replay: ReplayCon
         left_out={key: n for key, n in left_out.items() if n},
     )
     return _within_limit(record)
-
-
-def _told(incident: IncidentEntry) -> IncidentEntry:
-    """Return an incident with no more signs and suspects than anybody reads."""
-    signs = [s.model_copy(update={"signal": short(s.signal), "event": s.event[:400]}) for s in incident.signs]
-    return incident.model_copy(update={"signs": signs[:MAX_SIGNS], "suspects": incident.suspects[:MAX_SUSPECTS]})
 
 
 def _onset_loss(run: Run, onset: int | None) -> Curve | None:
@@ -130,9 +123,28 @@ def _shortened(entry: RunEntry) -> tuple[RunEntry, dict[str, int]]:
             "metrics": [m.model_copy(update={"name": short(m.name)}) for m in entry.metrics[:MAX_METRICS]],
             "notes": [n.model_copy(update={"message": n.message[:1000]}) for n in entry.notes[:MAX_NOTES]],
             "config": config,
+            "story": [_event(e) for e in entry.story[:MAX_EVENTS]],
+            "incidents": [_incident(i) for i in entry.incidents[:MAX_INCIDENTS]],
         }
     )
     return kept, cut
+
+
+def _event(event: StoryEvent) -> StoryEvent:
+    names = {"signal": short(event.signal), "where": None if event.where is None else short(event.where)}
+    return event.model_copy(update={**names, "event": event.event[:400], "text": (event.text or "")[:600] or None})
+
+
+def _incident(incident: Incident) -> Incident:
+    return incident.model_copy(update={"suspects": incident.suspects[:MAX_SUSPECTS]})
+
+
+def _main_incident(case: Case, entry: RunEntry) -> int | None:
+    """Return the place of the incident that matters most; the document has the same ones, by onset."""
+    main = case.main
+    if main is None:
+        return None
+    return next((i for i, one in enumerate(entry.incidents) if (one.onset, one.end) == (main.onset, main.end)), None)
 
 
 def _bounded(finding: FindingEntry) -> FindingEntry:
@@ -176,4 +188,3 @@ def _within_limit(record: Record) -> Record:
 def worst(record: Record) -> str | None:
     """Return the word of the run's worst finding, None for a run without."""
     return max((f.severity for f in record.entry.findings), key=lambda s: Severity[s.upper()], default=None)
-

@@ -30,7 +30,7 @@ def line_form(width: int, height: int, *, log: bool) -> Spec:
     """
     import altair as alt
 
-    plot_w, plot_h = width - LEFT - RIGHT, height - TOP - BOTTOM
+    plot_h = height - TOP - BOTTOM
     limits = {name: alt.ExprRef(name) for name in ("x0", "x1", "y0", "y1")}
     x_scale = alt.Scale(domain=[limits["x0"], limits["x1"]], nice=False, zero=False)
     kind: Any = "log" if log else "linear"
@@ -43,7 +43,7 @@ def line_form(width: int, height: int, *, log: bool) -> Spec:
         return alt.Y(f"{field}:Q", scale=y_scale, axis=None)
 
     tone, muted, data = alt.ExprRef("tone"), "var(--muted)", _data
-    line = {"clip": True, "strokeWidth": 1.6, "strokeCap": "round", "strokeJoin": "round"}
+    line: Spec = {"clip": True, "strokeWidth": 1.6, "strokeCap": "round", "strokeJoin": "round"}
     bottom = alt.value(plot_h)
     layers = [
         *_ranges(plot_h),
@@ -79,15 +79,15 @@ def heat_form(width: int, height: int) -> Spec:
         return alt.X(f"{field}:Q", scale=x_scale, axis=None)
 
     def image(name: str, width: int, height: int, at: tuple[float, float], *, smooth: bool) -> alt.Chart:
-        shape = {"aspect": False, "width": width, "height": height, "align": "left", "baseline": "top"}
+        shape: Spec = {"aspect": False, "width": width, "height": height, "align": "left", "baseline": "top"}
         mark = _data(name).mark_image(smooth=smooth, **shape)
         return mark.encode(x=alt.value(at[0]), y=alt.value(at[1]), url="u:N")
 
-    text = {"color": "var(--muted)", "limit": HEAT_LEFT - 14}
+    names = _data("rows").mark_text(align="right", dx=-8, color="var(--muted)", limit=HEAT_LEFT - 14)
     legend_x = plot_w - SCALE_WIDTH
     layers = [
         image("image", plot_w, plot_h, (0, 0), smooth=False),
-        _data("rows").mark_text(align="right", dx=-8, **text).encode(x=alt.value(0), y=_pixel(alt.Y, "y"), text="t:N"),
+        names.encode(x=alt.value(0), y=_pixel(alt.Y, "y"), text="t:N"),
         *_step_axis(x, plot_h),
         image("scale", SCALE_WIDTH, 8, (legend_x, 6 - HEAT_TOP), smooth=True),
         _data("scale_ticks")
@@ -241,9 +241,9 @@ def _finished(layers: list[alt.Chart], width: int, height: int, *, left: int = L
 
 def _with_axes(spec: Spec, names: tuple[str, ...]) -> Spec:
     """Give a form that a browser draws its look; its data come later."""
-    axis = {"domainColor": "var(--line)", "gridColor": "var(--grid)", "tickColor": "var(--line)"}
+    axis: Spec = {"domainColor": "var(--line)", "gridColor": "var(--grid)", "tickColor": "var(--line)"}
     axis |= {"labelColor": "var(--muted)", "labelFontSize": 11.5, "labelPadding": 6}
-    config = {"aria": False, "background": None, "view": {"stroke": None}, "font": FONT, "axis": axis}
+    config: Spec = {"aria": False, "background": None, "view": {"stroke": None}, "font": FONT, "axis": axis}
     config["axisY"] = {"minExtent": 46, "maxExtent": 46, "domain": False, "ticks": False}
     config["selection"] = {"interval": {"mark": {"fill": "var(--blue)", "fillOpacity": 0.14, "stroke": "var(--blue)"}}}
     del spec["$schema"]

@@ -180,12 +180,11 @@ def sparkline(curve: Curve) -> str:
     if not len(finite):
         return "!" * SPARK
     low, high, middle = float(finite.min()), float(np.percentile(finite, 99)), float(np.median(finite))
+    if len(curve.step) < SPARK:
+        return "".join("!" if v is None else _letter(np.array([v]), low, high, middle) for v in curve.middle)
     broken = {int(min((s - first) / max(last - first, 1) * SPARK, SPARK - 1)) for s in curve.broken}
-    return "".join(
-        "!" if i in broken else _letter(table[:, at == i], low, high, middle) for i in range(min(SPARK, len(curve.step)))
-    ) if len(curve.step) >= SPARK else "".join(
-        "!" if v is None else _letter(np.array([[v]]), low, high, middle) for v in curve.middle
-    )
+    letters = (_letter(table[:, at == i], low, high, middle) for i in range(SPARK))
+    return "".join("!" if i in broken else letter for i, letter in enumerate(letters))
 
 
 def _letter(values: FloatArray, low: float, high: float, middle: float) -> str:

@@ -128,7 +128,8 @@ def _split(paths: Sequence[str]) -> tuple[list[Path], list[str]]:
         if named.is_dir():
             inside = sorted(named.glob(f"*/{bundle.NAME}")) or sorted(named.glob(bundle.NAME))
         else:
-            inside = [named] if named.is_file() else sorted(map(Path, glob.glob(path, recursive=True)))
+            # As the user's shell would: a pattern may be absolute.
+            inside = [named] if named.is_file() else sorted(map(Path, glob.glob(path, recursive=True)))  # noqa: PTH207
         if inside and all(p.is_file() and bundle.is_record(p) for p in inside):
             records += inside
         else:
@@ -142,7 +143,7 @@ def _judged(log: str, settings: Settings) -> tuple[list[Record], list[ErrorEntry
     records = []
     for one, entry in zip(gathered.judged, entries, strict=True):
         case = case_of(one)
-        records.append(record_of(case, entry, settings, plan_for(case, entry, log)))
+        records.append(record_of(case, entry, settings, plan_for(case, entry)))
     return records, list(gathered.errors), list(gathered.failures)
 
 

@@ -7,6 +7,7 @@ import math
 import struct
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -87,7 +88,7 @@ def heat_chart(
         axis = step_axis(rows.first, rows.last, max(round(width / 110), 3))
         frame = Frame(0.0, float(width - HEAT_LEFT - RIGHT), 0.0, float(plot_h), axis, Axis(0, 1, (), ()))
         start = frame.right - SCALE_WIDTH
-        sets = {
+        sets: dict[str, list[dict[str, Any]]] = {
             "image": [{"u": image}],
             "rows": _row_names(rows, plot_h),
             "xticks": step_ticks(axis, frame),
@@ -111,7 +112,7 @@ def heat_chart(
 
 def _value_at(rows: Rows, share: float) -> float:
     if rows.log:
-        return rows.low * (rows.high / rows.low) ** share
+        return float(rows.low * (rows.high / rows.low) ** share)
     return rows.low + share * (rows.high - rows.low)
 
 
@@ -119,14 +120,12 @@ def _side(share: float) -> str:
     return "left" if share < 0.1 else "right" if share > 0.9 else "center"
 
 
-def _row_names(rows: Rows, plot_h: int) -> list[dict[str, float | str]]:
+def _row_names(rows: Rows, plot_h: int) -> list[dict[str, Any]]:
     """Return the names that have room, each at the middle of its row."""
     tall = plot_h / len(rows.rows)
     every = max(math.ceil(12 / tall), 1)
     # The end of a layer's name tells more than its beginning.
-    return [
-        {"y": round((i + 0.5) * tall, 1), "t": _tail(name)} for i, name in enumerate(rows.rows) if i % every == 0
-    ]
+    return [{"y": round((i + 0.5) * tall, 1), "t": _tail(name)} for i, name in enumerate(rows.rows) if i % every == 0]
 
 
 def _tail(name: str, most: int = 21) -> str:
@@ -136,7 +135,9 @@ def _tail(name: str, most: int = 21) -> str:
 
 def _described(rows: Rows, title: str, x_name: str) -> str:
     head = f"{title}: {plural(len(rows.rows), 'row')} over {x_name}s {rows.first} to {rows.last}."
-    known = [(float(p[1]), p[0], n) for p, n in zip(rows.peak, rows.rows, strict=True) if p and not isinstance(p[1], str)]
+    known = [
+        (float(p[1]), p[0], n) for p, n in zip(rows.peak, rows.rows, strict=True) if p and not isinstance(p[1], str)
+    ]
     parts = [head]
     for value, step, name in sorted(known, key=lambda k: -k[0])[:3]:
         parts.append(f"{label(name, 60)} reaches {figure(value)} at {x_name} {step}.")

@@ -18,7 +18,7 @@ from trainscope.report.tiles import Tile, tiles_for
 from trainscope.site.bundle import Curve, Record, Rows
 from trainscope.site.charts import NARROW, Chart, Drawing, line_chart
 from trainscope.site.maps import STARVED_LOADED, heat_chart
-from trainscope.site.story import Incident, incidents_of
+from trainscope.site.story import IncidentView, incidents_of
 from trainscope.site.weights import WeightRow, weight_rows
 
 STRIPS = 5
@@ -94,8 +94,10 @@ class RunView:
     counts: tuple[tuple[str, int], ...]
     tiles: tuple[Tile, ...]
     facts: tuple[tuple[str, str], ...]
+    marks: tuple[Mark, ...]
+    """Where the findings are, numbered."""
     findings: tuple[FindingView, ...]
-    incidents: tuple[Incident, ...]
+    incidents: tuple[IncidentView, ...]
     main: Chart | None
     strips: tuple[Chart, ...]
     small: tuple[Chart, ...]
@@ -143,13 +145,12 @@ def run_view(record: Record) -> RunView:
         counts=(("error", counts.error), ("warning", counts.warning), ("info", counts.info)),
         tiles=tiles_for(entry),
         facts=_facts(record),
+        marks=tuple(marks),
         findings=tuple(_finding(n, f, record) for n, f in enumerate(entry.findings, 1)),
         incidents=incidents,
         main=None
         if main is None
-        else line_chart(
-            "main", main, marks, height=280, x_name=x_name, overlay=overlay, domain=span, data="curves.0"
-        ),
+        else line_chart("main", main, marks, height=280, x_name=x_name, overlay=overlay, domain=span, data="curves.0"),
         strips=tuple(
             line_chart(f"strip-{i}", c, of_metric[c.name], height=112, x_name=x_name, domain=span, data=f"curves.{i}")
             for i, c in wide
@@ -201,9 +202,7 @@ def moment(seconds: int) -> str:
 
 def _marked(record: Record) -> list[tuple[Mark, FindingEntry]]:
     x_name = record.entry.x_axis
-    return [
-        (mark_of(f, n, x_name), f) for n, f in enumerate(record.entry.findings, 1) if f.start_step is not None
-    ]
+    return [(mark_of(f, n, x_name), f) for n, f in enumerate(record.entry.findings, 1) if f.start_step is not None]
 
 
 def _span(record: Record) -> tuple[int, int] | None:
@@ -250,7 +249,7 @@ def _layer_map(record: Record, i: int) -> MapView:
     chart = heat_chart(
         f"layers-{i}", rows, marks, title=title, hints=hints, x_name=record.entry.x_axis, data=f"layers.{i}"
     )
-    return MapView(rows.title, chart, _map_rows(record, rows), i)
+    return MapView(rows.title, chart, _map_rows(rows), i)
 
 
 def _share_map(record: Record, i: int) -> MapView:
@@ -266,10 +265,10 @@ def _share_map(record: Record, i: int) -> MapView:
         x_name=record.entry.x_axis,
         data=f"shares.{i}",
     )
-    return MapView(rows.title, chart, _map_rows(record, rows), i)
+    return MapView(rows.title, chart, _map_rows(rows), i)
 
 
-def _map_rows(record: Record, rows: Rows) -> tuple[LayerRow, ...]:
+def _map_rows(rows: Rows) -> tuple[LayerRow, ...]:
     found = []
     for name, peak, end in zip(rows.rows, rows.peak, rows.end, strict=True):
         value, step = ("-", "-") if peak is None else (figure(peak[1]), str(peak[0]))
@@ -286,14 +285,23 @@ def _replay(record: Record, main: Curve | None, span: tuple[int, int] | None) ->
         chart = line_chart(
             "replay",
             main,
+            _skipped_marks(plan, record.entry.x_axis),
             height=190,
             x_name=record.entry.x_axis,
-            rules=plan.steps,
-            rule_name="steps that the replay skips:",
             domain=span,
             data="curves.0",
         )
     return ReplayView(plan, plan.to_json(), ranges(plan.skip_batches), chart)
+
+
+def _skipped_marks(plan: ReplayConfig, x_name: str) -> list[Mark]:
+    """Return the steps whose batches a plan leaves out, neighbours as one range."""
+    marks = []
+    for part in ranges(plan.steps).split(","):
+        first, _, last = part.partition("-")
+        title = f"{x_name}s {part} are skipped" if last else f"{x_name} {part} is skipped"
+        marks.append(Mark(int(first), int(last or first), "info", "", title))
+    return marks
 
 
 def _judged(record: Record) -> str:

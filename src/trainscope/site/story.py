@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trainscope.report.axis import step_axis
-from trainscope.report.case_document import ExplanationEntry, IncidentEntry, SignEntry
+from trainscope.report.document import Incident, StoryEvent
+from trainscope.report.story_document import ExplanationEntry
 from trainscope.report.text import label, plural
 from trainscope.site.bundle import Record
 
@@ -40,10 +41,10 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class Incident:
+class IncidentView:
     """What the page shows of one incident."""
 
-    entry: IncidentEntry
+    entry: Incident
     headline: str
     rows: tuple[SignRow, ...]
     more: int
@@ -53,14 +54,16 @@ class Incident:
     suspects: str
 
 
-def incidents_of(record: Record) -> tuple[Incident, ...]:
+def incidents_of(record: Record) -> tuple[IncidentView, ...]:
     """Return the incidents of a run, the main one first, then by onset."""
-    ranked = sorted(record.incidents, key=lambda i: (not i.is_main, i.onset))
-    return tuple(_incident(i, record.entry.x_axis) for i in ranked)
+    entry = record.entry
+    numbered = list(enumerate(entry.incidents))
+    ranked = sorted(numbered, key=lambda pair: (pair[0] != record.main_incident, pair[1].onset))
+    return tuple(_view(one, [e for e in entry.story if e.incident == n + 1], entry.x_axis) for n, one in ranked)
 
 
-def _incident(entry: IncidentEntry, x_name: str) -> Incident:
-    shown = entry.signs[:MAX_SIGNS]
+def _view(entry: Incident, events: Sequence[StoryEvent], x_name: str) -> IncidentView:
+    shown = events[:MAX_SIGNS]
     steps = [s.step for s in shown] + ([entry.loss_step] if entry.loss_step is not None else [])
     first, last = min(steps, default=entry.onset), max(steps, default=entry.onset)
     room = max(last - first, 4)
@@ -71,11 +74,11 @@ def _incident(entry: IncidentEntry, x_name: str) -> Incident:
         return round(min(max((step - low) / (high - low) * 100, 0.0), 100.0), 2)
 
     ticks = tuple((place(t), text) for t, text in zip(axis.ticks, axis.labels, strict=True) if low <= t <= high)
-    return Incident(
+    return IncidentView(
         entry=entry,
         headline=_headline(entry, x_name),
         rows=tuple(_row(s, entry.loss_step, place, high) for s in shown),
-        more=len(entry.signs) - len(shown),
+        more=len(events) - len(shown),
         loss_x=None if entry.loss_step is None else place(entry.loss_step),
         ticks=ticks,
         causes=tuple(Cause(e, round(100 * e.weight)) for e in entry.explanations[:4]),
@@ -84,18 +87,18 @@ def _incident(entry: IncidentEntry, x_name: str) -> Incident:
     )
 
 
-def _headline(entry: IncidentEntry, x_name: str) -> str:
+def _headline(entry: Incident, x_name: str) -> str:
     said = f"Broke at {x_name} {entry.onset}"
     if entry.explanations:
         said += f": {entry.explanations[0].title}"
-    if entry.lead is None:
+    if entry.lead_steps is None:
         return f"{said}. The loss does not show it."
-    if entry.lead == 0:
+    if entry.lead_steps == 0:
         return f"{said}. The loss showed it at once."
-    return f"{said}. The first sign came {plural(entry.lead, x_name)} before the loss showed it."
+    return f"{said}. The first sign came {plural(entry.lead_steps, x_name)} before the loss showed it."
 
 
-def _row(sign: SignEntry, loss_step: int | None, place: Callable[[float], float], high: float) -> SignRow:
+def _row(sign: StoryEvent, loss_step: int | None, place: Callable[[float], float], high: float) -> SignRow:
     end = sign.end_step if sign.end_step is not None else sign.step
     lag = "" if loss_step is None else f"{sign.step - loss_step:+d}".replace("-", "\u2212").replace("+0", "0")
     x = place(sign.step)
@@ -103,7 +106,7 @@ def _row(sign: SignEntry, loss_step: int | None, place: Callable[[float], float]
         name=label(sign.signal, 60),
         where="" if sign.where is None else label(sign.where, 60),
         event=sign.event,
-        stage=sign.stage,
+        stage=sign.stage or "loss",
         step=sign.step,
         x=x,
         width=round(max(place(end) - x, 0.6), 2),

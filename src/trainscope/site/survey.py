@@ -12,8 +12,8 @@ from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Skipped
 from trainscope.diagnosis.case import Case
 from trainscope.diagnosis.signs import Cause, Explanation, Sign, Stage, Story
-from trainscope.report.case_document import BandEntry, ClusterEntry, IncidentEntry, Survey
-from trainscope.report.document import FindingEntry
+from trainscope.report.case_document import BandEntry, ClusterEntry, Survey
+from trainscope.report.document import FindingEntry, Incident, StoryEvent
 from trainscope.report.survey_build import survey
 from trainscope.site.bundle import Curve, Record
 from trainscope.site.charts import Chart, line_chart
@@ -58,7 +58,7 @@ def case_of(record: Record) -> Case:
     return Case(
         run=run,
         findings=tuple(_finding(f) for f in entry.findings),
-        stories=tuple(_story(i) for i in record.incidents),
+        stories=tuple(_story(i, [e for e in entry.story if e.incident == n]) for n, i in enumerate(entry.incidents, 1)),
         judged=tuple(entry.judged),
         skipped=tuple(Skipped(reason=s.reason, detector=s.detector) for s in entry.skipped),
     )
@@ -152,20 +152,21 @@ def _finding(entry: FindingEntry) -> Finding:
     )
 
 
-def _story(entry: IncidentEntry) -> Story:
+def _story(entry: Incident, events: Sequence[StoryEvent]) -> Story:
     return Story(
         signs=tuple(
             Sign(
-                step=s.step,
-                stage=Stage[s.stage.upper()],
-                signal=s.signal,
-                event=s.event,
-                where=s.where,
-                end_step=s.end_step,
-                score=float(s.score),
-                detector=s.detector,
+                step=e.step,
+                stage=Stage[e.stage.upper()],
+                signal=e.signal,
+                event=e.event,
+                where=e.where,
+                end_step=e.end_step,
+                score=float(e.score),
+                detector=e.detector,
             )
-            for s in entry.signs
+            for e in events
+            if e.stage is not None
         ),
         onset=entry.onset,
         end=entry.end,

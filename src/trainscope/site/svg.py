@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from html import escape
 
-_ROLES = re.compile(r' (?:aria-[a-z]+|role|class|style|font-family|pointer-events|stroke-miterlimit|version|xmlns(?::xlink)?)="[^"]*"')
-_SHAPES = re.compile(r'<path(?: aria-hidden="true")? d="M0,0h[\d.]+v[\d.]+h-[\d.]+Z"/>|<path(?: d="")? display="none"/>')
+_ROLES = re.compile(
+    r' (?:aria-[a-z]+|role|class|style|font-family|pointer-events|stroke-miterlimit|version|xmlns(?::xlink)?)="[^"]*"'
+)
+_SHAPES = re.compile(
+    r'<path(?: aria-hidden="true")? d="M0,0h[\d.]+v[\d.]+h-[\d.]+Z"/>|<path(?: d="")? display="none"/>'
+)
 _EMPTY = re.compile(r"<g(?: transform=\"translate\(0,0\)\")?></g>")
 _BARE = re.compile(r"<g>((?:(?!</?g\b).)*)</g>", re.DOTALL)
 _NUMBERS = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
@@ -42,7 +46,9 @@ def inlined(svg: str, key: str, alt: str) -> str:
     body = _PATH.sub(lambda m: f' d="{short_path(m.group(1))}"', body)
     body = _TRANSFORM.sub(lambda m: f' transform="{_NUMBERS.sub(_tenth, m.group(1))}"', body)
     body = _without_wrappers(_SHAPES.sub("", body))
-    open_ = f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="{escape(alt)}">'
+    open_ = (
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="{escape(alt)}">'
+    )
     return open_ + body
 
 

@@ -64,7 +64,7 @@ class Templates:
         self.environment.filters.update(figure=figure, label=label, prose=prose, sentence=sentence, where=where)
         self.environment.globals["words"] = dict(WORDS)
 
-    def render(self, name: str, **values: object) -> str:
+    def render(self, name: str, /, **values: object) -> str:
         """Return one page.
 
         Raises
@@ -97,4 +97,6 @@ class Templates:
         unknown = sorted(p.name for p in own.iterdir() if p.name not in (*PAGES, *ASSETS))
         if unknown:
             known = ", ".join((*PAGES, *ASSETS))
-            raise ConfigError(f"--templates {own}: no page uses {unknown[0]}; files that take the place of ours: {known}")
+            raise ConfigError(
+                f"--templates {own}: no page uses {unknown[0]}; files that take the place of ours: {known}"
+            )

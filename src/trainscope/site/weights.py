@@ -89,8 +89,10 @@ def weight_rows(record: Record) -> tuple[WeightRow, ...]:
 
 def around_of(record: Record) -> tuple[int, int] | None:
     """Return the first sign and the step at which the loss shows the main incident."""
-    main = next((i for i in record.incidents if i.is_main), None)
-    return None if main is None else (main.onset, max(main.onset, main.loss_step or main.onset))
+    if record.main_incident is None:
+        return None
+    main = record.entry.incidents[record.main_incident]
+    return main.onset, max(main.onset, main.loss_step or main.onset)
 
 
 def outline(shares: Sequence[float], top: float) -> str:

@@ -1,0 +1,259 @@
+"""Builds the site: records from logs, pages from records, and nothing twice."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from trainscope import __version__
+from trainscope.core.settings import Settings
+from trainscope.report.document import ErrorEntry
+from trainscope.site import bundle, feed, index
+from trainscope.site.archive import archived
+from trainscope.site.bundle import Record
+from trainscope.site.charts import Chart, Drawing
+from trainscope.site.drawing import Drawer, Job
+from trainscope.site.files import Memory, SiteFolder
+from trainscope.site.forms import compare_form, explore_form
+from trainscope.site.inputs import Progress, collect
+from trainscope.site.pages import RunView, findings_json, replay_json, run_view
+from trainscope.site.survey import cluster_views, survey_of
+from trainscope.site.svg import inlined
+from trainscope.site.templates import ASSETS, Templates
+from trainscope.site.thumbnail import THEMES, thumbnail_chart, thumbnail_svg
+
+KEEP = 1000
+"""Runs that have a page of their own; older ones go to the archive. About 0.35 MB each."""
+COMPARE_WIDTHS = {"": 1080, "-narrow": 330}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to build a site."""
+
+    title: str = "Training runs"
+    base_url: str = ""
+    """Where the site will be published; feeds need whole addresses."""
+    templates: Path | None = None
+    jobs: int | None = None
+    prune: bool = False
+    """Remove runs that no path names."""
+    keep: int = KEEP
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a build did."""
+
+    runs: int
+    archived: int
+    read: int
+    """Logs that were read and judged."""
+    drawn: int
+    """Run pages that were drawn."""
+    removed: int
+    undrawn: int
+    """Charts that could not be drawn; their places say so."""
+    size: int
+    """Bytes of the site."""
+    failures: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """What every page knows of its site."""
+
+    title: str
+    base_url: str
+    version: str
+
+
+def build(
+    paths: Sequence[str], out: Path, settings: Settings, options: Options, *, progress: Progress | None = None
+) -> Built:
+    """Build or update the site of some runs.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Run directories, logs, baseline files, globs, ``-``, and records of a site.
+    out : Path
+        Folder of the site, new, empty or a site.
+    settings : Settings
+        Which detectors run, and what fails the gate.
+    options : Options
+    progress : callable, optional
+        Told before each log, and before each page.
+
+    Raises
+    ------
+    NoDataError, ReadError
+        If no run at all could be read and judged.
+    ConfigError
+        If `out` holds something else, a template or setting is wrong, or a package is missing.
+    StoreError
+        If the site cannot be written.
+    """
+    templates = Templates(options.templates)
+    site = _Site(options.title, _folder_url(options.base_url), __version__)
+    with Drawer(options.jobs) as drawer:
+        folder = SiteFolder(out)
+        memory = folder.prepare()
+        collected = collect(paths, settings, memory.inputs, out, progress=progress)
+        records = dict(collected.records)
+        removed = 0
+        for run in folder.runs():
+            if run in records:
+                continue
+            if options.prune:
+                folder.remove_run(run)
+                removed += 1
+            else:
+                records[run] = bundle.read(out / "runs" / run / bundle.NAME)
+        ranked = index.newest_first(list(records.values()))
+        ranked = [*ranked[: options.keep], *(archived(r) for r in ranked[options.keep :])]
+        drawn = _write_runs(ranked, folder, memory, templates, site, drawer, progress)
+        _write_lists(ranked, collected.errors, folder, templates, site, drawer)
+        _write_assets(folder, memory, templates)
+        kept = {} if options.prune else {k: v for k, v in memory.inputs.items() if set(v.runs) <= set(records)}
+        memory.inputs = {**kept, **collected.inputs}
+        memory.pages = {run: key for run, key in memory.pages.items() if run in records}
+        folder.remember(memory)
+        return Built(
+            runs=len(ranked),
+            archived=sum(r.archived for r in ranked),
+            read=collected.read,
+            drawn=drawn,
+            removed=removed,
+            undrawn=drawer.failed,
+            size=folder.size(),
+            failures=collected.failures,
+        )
+
+
+def _write_runs(
+    records: Sequence[Record],
+    folder: SiteFolder,
+    memory: Memory,
+    templates: Templates,
+    site: _Site,
+    drawer: Drawer,
+    progress: Progress | None,
+) -> int:
+    looks = f"{templates.digest()} {version('altair')} {version('vl-convert-python')} {__version__} {site.title}"
+    drawn = 0
+    for done, record in enumerate(records):
+        text = bundle.to_text(record)
+        key = hashlib.sha256(f"{looks}\0{text}".encode()).hexdigest()[:32]
+        home = f"runs/{record.id}"
+        page = "findings.json" if record.archived else "index.html"
+        if memory.pages.get(record.id) == key and folder.has(f"{home}/{page}") and folder.has(f"{home}/{bundle.NAME}"):
+            continue
+        if progress is not None:
+            progress(done, len(records), record.entry.name)
+        files: dict[str, str | bytes] = {bundle.NAME: text, "findings.json": findings_json(record)}
+        files["badge.svg"] = templates.render("badge.svg.j2", **feed.badge_of(record))
+        replay = replay_json(record)
+        if replay is not None:
+            files["replay_config.json"] = replay
+        if not record.archived:
+            files |= _run_page(run_view(record), templates, site, drawer)
+            drawn += 1
+        for name, content in files.items():
+            folder.write(f"{home}/{name}", content)
+        folder.keep_only(record.id, files)
+        memory.pages[record.id] = key
+    if progress is not None:
+        progress(len(records), len(records), "")
+    return drawn
+
+
+def _run_page(view: RunView, templates: Templates, site: _Site, drawer: Drawer) -> dict[str, str | bytes]:
+    """Return the page of a run and its pictures."""
+    thumbnail = thumbnail_chart(view)
+    drawings = view.drawings()
+    wanted = [*drawings, *([(thumbnail, d) for d in thumbnail.drawings] if thumbnail is not None else [])]
+    answers = drawer.draw([_svg_job(d) for _, d in wanted])
+    svg = _inlined(drawings, answers[: len(drawings)])
+    files: dict[str, str | bytes] = {
+        "index.html": templates.render("run.html.j2", page=view, svg=svg, site=site, root="../../")
+    }
+    last = answers[-1] if thumbnail is not None else None
+    if last is not None:
+        jobs: list[Job] = [{"kind": "png", "svg": thumbnail_svg(view, last, theme)} for theme in THEMES]
+        for theme, picture in zip(THEMES, drawer.draw(jobs), strict=True):
+            if picture is not None:
+                files[f"thumb-{theme}.png"] = base64.b64decode(picture)
+    return files
+
+
+def _write_lists(
+    records: Sequence[Record],
+    errors: Sequence[ErrorEntry],
+    folder: SiteFolder,
+    templates: Templates,
+    site: _Site,
+    drawer: Drawer,
+) -> None:
+    rows = [index.row_of(record) for record in records]
+    survey = survey_of(records)
+    clusters = () if survey is None else cluster_views(survey, {row.id: row for row in rows})
+    view = index.IndexView(tuple(rows), index.summary_of(rows), tuple(errors), survey, clusters)
+    drawings = [(c.chart, d) for c in clusters if c.chart is not None for d in c.chart.drawings]
+    svg = _inlined(drawings, drawer.draw([_svg_job(d) for _, d in drawings]))
+    common = {"site": site, "root": ""}
+    folder.write("index.html", templates.render("index.html.j2", index=view, svg=svg, **common))
+    folder.write("all.html", templates.render("all.html.j2", index=view, **common))
+    folder.write("compare.html", templates.render("compare.html.j2", **common))
+    folder.write("run.html", templates.render("archive.html.j2", **common))
+    folder.write("runs.js", index.runs_script(rows))
+    folder.write("runs.json", index.runs_json(rows, site.title))
+    folder.write("feed.xml", templates.render("feed.xml.j2", items=feed.items_of(records), site=site))
+    newest = records[0] if records else None
+    folder.write("badge.svg", templates.render("badge.svg.j2", **feed.badge_of(newest)))
+
+
+def _write_assets(folder: SiteFolder, memory: Memory, templates: Templates) -> None:
+    for name in ASSETS:
+        folder.write(f"assets/{name}", templates.asset(name))
+    forms = {"explore": explore_form(log=False), "explore-log": explore_form(log=True)}
+    for suffix, width in COMPARE_WIDTHS.items():
+        forms[f"compare{suffix}"] = compare_form(log=False, width=width)
+        forms[f"compare-log{suffix}"] = compare_form(log=True, width=width)
+    folder.write("assets/forms.js", f"tsForms({json.dumps(forms, separators=(',', ':'), sort_keys=True)});\n")
+    known = version("vl-convert-python")
+    if memory.vega != known or not folder.has("assets/vega.js"):
+        folder.write("assets/vega.js", _vega())
+        memory.vega = known
+
+
+def _vega() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed as one script; it takes two seconds to make."""
+    import vl_convert
+
+    made = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version="6.4")
+    # Its names would otherwise become the page's own.
+    return "(()=>{" + made + "})();\n"
+
+
+def _svg_job(drawing: Drawing) -> Job:
+    return {"kind": "svg", "spec": drawing.spec}
+
+
+def _inlined(drawings: Sequence[tuple[Chart, Drawing]], answers: Sequence[str | None]) -> Mapping[str, object]:
+    """Return the drawn charts by key, marked as ours and not to be escaped; None where one could not be drawn."""
+    from markupsafe import Markup
+
+    return {
+        drawing.key: None if answer is None else Markup(inlined(answer, drawing.key, chart.alt))
+        for (chart, drawing), answer in zip(drawings, answers, strict=True)
+    }
+
+
+def _folder_url(base_url: str) -> str:
+    return base_url if not base_url or base_url.endswith("/") else f"{base_url}/"
