@@ -20,7 +20,7 @@ from trainscope.site.charts import Chart, Drawing
 from trainscope.site.drawing import Drawer, Job
 from trainscope.site.files import Memory, SiteFolder
 from trainscope.site.forms import compare_form, explore_form
-from trainscope.site.inputs import Progress, collect
+from trainscope.site.inputs import Progress, collect, find
 from trainscope.site.pages import RunView, findings_json, replay_json, run_view
 from trainscope.site.survey import cluster_views, survey_of
 from trainscope.site.svg import inlined
@@ -101,10 +101,15 @@ def build(
     """
     templates = Templates(options.templates)
     site = _Site(options.title, _folder_url(options.base_url), __version__)
+    looks = _looks(templates, site)
     with Drawer(options.jobs) as drawer:
         folder = SiteFolder(out)
         memory = folder.prepare()
-        collected = collect(paths, settings, memory.inputs, out, progress=progress)
+        wanted = find(paths, settings)
+        names = [log.name for log in wanted.logs]
+        if wanted.is_known(memory.inputs) and memory.whole == _stamp(folder, looks, options, names):
+            return Built(len(list(folder.runs())), _count_archived(folder), 0, 0, 0, 0, folder.size(), ())
+        collected = collect(wanted, settings, memory.inputs, out, progress=progress)
         records = dict(collected.records)
         removed = 0
         for run in folder.runs():
@@ -117,12 +122,13 @@ def build(
                 records[run] = bundle.read(out / "runs" / run / bundle.NAME)
         ranked = index.newest_first(list(records.values()))
         ranked = [*ranked[: options.keep], *(archived(r) for r in ranked[options.keep :])]
-        drawn = _write_runs(ranked, folder, memory, templates, site, drawer, progress)
+        drawn = _write_runs(ranked, folder, memory, templates, site, looks, drawer, progress)
         _write_lists(ranked, collected.errors, folder, templates, site, drawer)
         _write_assets(folder, memory, templates)
         kept = {} if options.prune else {k: v for k, v in memory.inputs.items() if set(v.runs) <= set(records)}
         memory.inputs = {**kept, **collected.inputs}
         memory.pages = {run: key for run, key in memory.pages.items() if run in records}
+        memory.whole = "" if drawer.failed else _stamp(folder, looks, options, names)
         folder.remember(memory)
         return Built(
             runs=len(ranked),
@@ -136,16 +142,37 @@ def build(
         )
 
 
+def _looks(templates: Templates, site: _Site) -> str:
+    """Return all that a page depends on beside its record."""
+    libraries = " ".join(version(name) for name in ("altair", "vl-convert-python", "pillow", "jinja2"))
+    return f"{templates.digest()} {libraries} {__version__} {site.title}"
+
+
+def _stamp(folder: SiteFolder, looks: str, options: Options, names: Sequence[str]) -> str:
+    """Return a hash of all that a site is made from and of what it holds; names count only where others go."""
+    found = hashlib.sha256(f"{looks}\0{options.base_url}\0{options.keep}\0".encode())
+    if options.prune:
+        found.update("\0".join(names).encode("utf-8", "surrogatepass"))
+    for run in folder.runs():
+        found.update(f"\0{run}\0".encode() + hashlib.sha256(folder.read(f"runs/{run}/{bundle.NAME}")).digest())
+    complete = all(folder.has(name) for name in ("index.html", "runs.js", "assets/vega.js"))
+    return found.hexdigest()[:32] if complete else ""
+
+
+def _count_archived(folder: SiteFolder) -> int:
+    return sum(not folder.has(f"runs/{run}/index.html") for run in folder.runs())
+
+
 def _write_runs(
     records: Sequence[Record],
     folder: SiteFolder,
     memory: Memory,
     templates: Templates,
     site: _Site,
+    looks: str,
     drawer: Drawer,
     progress: Progress | None,
 ) -> int:
-    looks = f"{templates.digest()} {version('altair')} {version('vl-convert-python')} {__version__} {site.title}"
     drawn = 0
     for done, record in enumerate(records):
         text = bundle.to_text(record)
@@ -202,8 +229,8 @@ def _write_lists(
 ) -> None:
     rows = [index.row_of(record) for record in records]
     survey = survey_of(records)
-    clusters = () if survey is None else cluster_views(survey, {row.id: row for row in rows})
-    view = index.IndexView(tuple(rows), index.summary_of(rows), tuple(errors), survey, clusters)
+    clusters, alone = cluster_views(survey, {row.id: row for row in rows})
+    view = index.IndexView(tuple(rows), index.summary_of(rows), tuple(errors), survey, clusters, alone)
     drawings = [(c.chart, d) for c in clusters if c.chart is not None for d in c.chart.drawings]
     svg = _inlined(drawings, drawer.draw([_svg_job(d) for _, d in drawings]))
     common = {"site": site, "root": ""}

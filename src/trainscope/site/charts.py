@@ -16,7 +16,7 @@ from trainscope.report.frame import Frame, outliers
 from trainscope.report.reduction import Envelope
 from trainscope.report.text import figure, label, plural
 from trainscope.site.bundle import Curve
-from trainscope.site.forms import BOTTOM, LEFT, RIGHT, TOP, line_form
+from trainscope.site.forms import BARE_TOP, BOTTOM, LEFT, RIGHT, TOP, line_form
 
 WIDE, NARROW = 920, 358
 """Widths at which charts are drawn: the page's column, and a phone's."""
@@ -117,14 +117,15 @@ def line_chart(
     values = np.concatenate([_values(c) for c in curves])
     # The shape of a schedule is what one looks for, and it is drawn in straight lines.
     allow_log = kind(curve.name) != Kind.LEARNING_RATE
-    ticks = max(round((height - TOP - BOTTOM) / 34), 3)
+    top = TOP if any(m.badge for m in inside) else BARE_TOP
+    ticks = max(round((height - top - BOTTOM) / 34), 3)
     y_axis = value_axis(values, ticks, allow_log=allow_log, allow_cap=allow_cap)
     drawings = []
     for width in widths:
-        frame = _frame(width, height, step_axis(first, last, max(round(width / 90), 3)), y_axis)
+        frame = _frame(width, height - top, step_axis(first, last, max(round(width / 90), 3)), y_axis)
         sets = _data_sets(frame, curve, overlay, inside, [r for r in rules if first <= r <= last], x_name)
-        plot = (LEFT, TOP, width - RIGHT, height - BOTTOM)
-        spec = filled(line_form(width, height, log=y_axis.log), sets, _limits(frame, curve.style))
+        plot = (LEFT, top, width - RIGHT, height - BOTTOM)
+        spec = filled(line_form(width, height, top=top, log=y_axis.log), sets, _limits(frame, curve.style))
         drawings.append(Drawing(f"{key}-{width}", width, height, plot, spec))
     marked = [m.title for m in inside] + ([f"{rule_name} {_listed(rules)}"] if rules and rule_name else [])
     names = tuple((c.style, label(c.name, 60)) for c in curves) if overlay is not None else ()
@@ -182,7 +183,7 @@ def badge_rows(frame: Frame, marks: Sequence[Mark]) -> list[dict[str, Any]]:
 
 
 def _frame(width: int, height: int, x_axis: Axis, y_axis: Axis) -> Frame:
-    return Frame(0.0, float(width - LEFT - RIGHT), 0.0, float(height - TOP - BOTTOM), x_axis, y_axis)
+    return Frame(0.0, float(width - LEFT - RIGHT), 0.0, float(height - BOTTOM), x_axis, y_axis)
 
 
 def _limits(frame: Frame, style: str) -> dict[str, Any]:

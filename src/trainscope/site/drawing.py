@@ -97,9 +97,11 @@ class Drawer:
     def __init__(self, jobs: int | None = None) -> None:
         import importlib.util
 
-        missing = [name for name in ("altair", "vl_convert") if importlib.util.find_spec(name) is None]
+        missing = [name for name in ("altair", "vl_convert", "PIL") if importlib.util.find_spec(name) is None]
         if missing:
-            raise ConfigError("the site needs altair and vl-convert-python; install the extra: pip install '.[site]'")
+            raise ConfigError(
+                "the site needs altair, vl-convert-python and pillow; install the extra: pip install '.[site]'"
+            )
         self.count = jobs or len(os.sched_getaffinity(0))
         self.failed = 0
         self._workers: list[_Worker] = []

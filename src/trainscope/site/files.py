@@ -28,6 +28,8 @@ class Memory:
     """By path: what each log was."""
     pages: dict[str, str] = field(default_factory=dict)
     """By run id: what its page depended on, as a hash."""
+    whole: str = ""
+    """All that the site was made from, as a hash."""
     vega: str = ""
     """Version of the library whose script lies in the site."""
 
@@ -65,7 +67,13 @@ class SiteFolder:
     def remember(self, memory: Memory) -> None:
         """Write what the next build needs to know."""
         inputs = {name: {"digest": one.digest, "runs": list(one.runs)} for name, one in sorted(memory.inputs.items())}
-        data = {"version": VERSION, "inputs": inputs, "pages": dict(sorted(memory.pages.items())), "vega": memory.vega}
+        data = {
+            "version": VERSION,
+            "inputs": inputs,
+            "pages": dict(sorted(memory.pages.items())),
+            "whole": memory.whole,
+            "vega": memory.vega,
+        }
         self.write(MARKER, json.dumps(data, indent=1, allow_nan=False) + "\n")
 
     def write(self, name: str, content: str | bytes) -> None:
@@ -86,6 +94,10 @@ class SiteFolder:
             part.write_bytes(data)
             part.replace(path)
         self.written += 1
+
+    def read(self, name: str) -> bytes:
+        """Return what is in a file."""
+        return (self.root / name).read_bytes()
 
     def has(self, name: str) -> bool:
         """Tell whether a file is there."""
@@ -119,6 +131,7 @@ def _memory(marker: Path) -> Memory:
         if data["version"] != VERSION:
             return Memory()
         inputs = {str(k): Input(str(v["digest"]), tuple(map(str, v["runs"]))) for k, v in data["inputs"].items()}
-        return Memory(inputs, {str(k): str(v) for k, v in data["pages"].items()}, str(data["vega"]))
+        pages = {str(k): str(v) for k, v in data["pages"].items()}
+        return Memory(inputs, pages, str(data["whole"]), str(data["vega"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Memory()

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import altair as alt
 
-LEFT, RIGHT, TOP, BOTTOM = 54, 14, 24, 24
-"""Room around the plot; the same in every chart, so that stacked charts line up."""
+LEFT, RIGHT, TOP, BOTTOM = 54, 14, 26, 24
+"""Room around the plot; left and right the same in every chart, so that stacked charts line up."""
+BARE_TOP = 8
+"""Room above a chart without numbers of findings."""
 FONT = "system-ui, sans-serif"
 Spec = dict[str, Any]
 
 
 @lru_cache(maxsize=64)
-def line_form(width: int, height: int, *, log: bool) -> Spec:
+def line_form(width: int, height: int, *, top: int, log: bool) -> Spec:
     """Return the form of a metric over steps, for a picture of `width` by `height` pixels.
 
     Data sets: ``points`` {s, v, a, b} (step, value, least, greatest), ``over`` {s, v}, ``dots`` {s, v},
@@ -30,7 +32,7 @@ def line_form(width: int, height: int, *, log: bool) -> Spec:
     """
     import altair as alt
 
-    plot_h = height - TOP - BOTTOM
+    plot_h = height - top - BOTTOM
     limits = {name: alt.ExprRef(name) for name in ("x0", "x1", "y0", "y1")}
     x_scale = alt.Scale(domain=[limits["x0"], limits["x1"]], nice=False, zero=False)
     kind: Any = "log" if log else "linear"
@@ -58,9 +60,9 @@ def line_form(width: int, height: int, *, log: bool) -> Spec:
         .mark_rule(color="var(--error)", strokeWidth=1.6)
         .encode(x=x("s"), y=alt.value(plot_h - 9), y2=bottom),
         *_caps(),
-        *_badges(),
+        *(_badges() if top >= TOP else ()),
     ]
-    return _finished(layers, width, height)
+    return _finished(layers, width, height, top=top)
 
 
 @lru_cache(maxsize=16)

@@ -74,6 +74,9 @@ class IndexView:
     errors: tuple[ErrorEntry, ...]
     survey: Survey | None
     clusters: tuple[ClusterView, ...]
+    """Of at least two runs."""
+    alone: tuple[ClusterView, ...]
+    """Of one run."""
 
     @property
     def count(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainscope import __version__
@@ -48,15 +48,34 @@ class Collected:
     """Logs that had to be read; the others were unchanged."""
 
 
-def collect(
-    paths: Sequence[str],
-    settings: Settings,
-    known: Mapping[str, Input],
-    site: Path,
-    *,
-    progress: Progress | None = None,
-) -> Collected:
-    """Return the records of some paths.
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One log that a path names."""
+
+    path: str
+    name: str
+    """The path, as it means the same on another machine."""
+    digest: str
+    """Hash of its content and of all that its judgement depends on; empty where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the paths name, before anything of it is read."""
+
+    records: tuple[Path, ...]
+    logs: tuple[Log, ...]
+    problems: tuple[ReadError | NoDataError, ...]
+
+    def is_known(self, known: Mapping[str, Input]) -> bool:
+        """Tell whether every path names a log, and every log is what it was."""
+        if self.records or self.problems:
+            return False
+        return all(log.digest and log.name in known and known[log.name].digest == log.digest for log in self.logs)
+
+
+def find(paths: Sequence[str], settings: Settings) -> Wanted:
+    """Return what some paths name.
 
     Parameters
     ----------
@@ -64,7 +83,32 @@ def collect(
         Run directories, logs, baseline files, globs, ``-``, and records of a site.
     settings : Settings
         Which detectors run, and what fails the gate.
-    known : mapping of path to Input
+    """
+    from trainscope.readers import find_logs
+
+    records, others = _split(paths)
+    problems: list[ReadError | NoDataError] = []
+    logs = find_logs(others, failures=problems) if others else []
+    found = tuple(Log(log, portable(log), _digest(log, settings)) for log in logs)
+    return Wanted(tuple(records), found, tuple(problems))
+
+
+def collect(
+    wanted: Wanted,
+    settings: Settings,
+    known: Mapping[str, Input],
+    site: Path,
+    *,
+    progress: Progress | None = None,
+) -> Collected:
+    """Return the records of what some paths name.
+
+    Parameters
+    ----------
+    wanted : Wanted
+    settings : Settings
+        Those that `wanted` was found with.
+    known : mapping of name to Input
         What the site was made from last time; a log with the same content is not read again.
     site : Path
         Folder of the site.
@@ -74,31 +118,24 @@ def collect(
     Raises
     ------
     NoDataError, ReadError
-        If nothing at all could be read and judged.
+        If nothing at all could be read and judged, or a record is damaged.
     ConfigError
         If a detector or parameter in `settings` is unknown.
     """
-    from trainscope.readers import find_logs
-
-    given, others = _split(paths)
-    found = {record.id: record for record in map(bundle.read, given)}
-    problems: list[ReadError | NoDataError] = []
-    logs = find_logs(others, failures=problems) if others else []
-    errors, failures = [], [str(p) for p in problems]
-    errors += [_entry(p) for p in problems]
+    found = {record.id: record for record in map(bundle.read, wanted.records)}
+    errors, failures = [_entry(p) for p in wanted.problems], [str(p) for p in wanted.problems]
+    last: ReadError | NoDataError | None = wanted.problems[0] if wanted.problems else None
     inputs: dict[str, Input] = {}
-    last: ReadError | NoDataError | None = problems[0] if problems else None
     read = 0
-    for done, log in enumerate(logs):
+    for done, log in enumerate(wanted.logs):
         if progress is not None:
-            progress(done, len(logs), log)
-        name, digest = portable(log), _digest(log, settings)
-        same = known.get(name)
-        records = _kept(same, site) if same is not None and digest and same.digest == digest else None
+            progress(done, len(wanted.logs), log.path)
+        same = known.get(log.name)
+        records = _kept(same, site) if same is not None and log.digest and same.digest == log.digest else None
         if records is None:
             read += 1
             try:
-                records, wrong, why = _judged(log, settings)
+                records, wrong, why = _judged(log.path, settings)
             except (ReadError, NoDataError) as error:
                 last = last or error
                 errors.append(_entry(error))
@@ -106,11 +143,14 @@ def collect(
                 continue
             errors += wrong
             failures += why
+            if wrong:
+                # Something in it could not be judged: that is to be said again the next time.
+                log = replace(log, digest="")
         for record in records:
             found.setdefault(record.id, record)
-        inputs[name] = Input(digest, tuple(r.id for r in records))
+        inputs[log.name] = Input(log.digest, tuple(r.id for r in records))
     if progress is not None:
-        progress(len(logs), len(logs), "")
+        progress(len(wanted.logs), len(wanted.logs), "")
     if not found:
         raise last or NoDataError("no log matched; there is nothing to make a site of")
     return Collected(found, inputs, tuple(errors), tuple(failures), read)
@@ -153,7 +193,6 @@ def _kept(same: Input, site: Path) -> list[Record] | None:
         records = [bundle.read(site / "runs" / run / bundle.NAME) for run in same.runs]
     except ReadError:
         return None
-    # An archived record was reduced; whoever names its log wants all of it, which the caller decides.
     return records if all(r.tool == __version__ for r in records) else None
 
 

@@ -11,8 +11,9 @@ from trainscope.report.story_document import ExplanationEntry
 from trainscope.report.text import label, plural
 from trainscope.site.bundle import Record
 
-MAX_SIGNS = 14
-"""Rows of a timeline; the rest, later signs, are counted."""
+MAX_SIGNS = 16
+"""Rows of a timeline: the first sign of each signal. The others are listed under it."""
+MAX_LISTED = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class IncidentView:
     entry: Incident
     headline: str
     rows: tuple[SignRow, ...]
+    others: tuple[str, ...]
+    """Signs of the same signals elsewhere, as sentences."""
     more: int
     loss_x: float | None
     ticks: tuple[tuple[float, str], ...]
@@ -63,7 +66,11 @@ def incidents_of(record: Record) -> tuple[IncidentView, ...]:
 
 
 def _view(entry: Incident, events: Sequence[StoryEvent], x_name: str) -> IncidentView:
-    shown = events[:MAX_SIGNS]
+    first_of: dict[str, StoryEvent] = {}
+    for event in events:
+        first_of.setdefault(event.signal, event)
+    shown = list(first_of.values())[:MAX_SIGNS]
+    others = [e for e in events if not any(e is s for s in shown)]
     steps = [s.step for s in shown] + ([entry.loss_step] if entry.loss_step is not None else [])
     first, last = min(steps, default=entry.onset), max(steps, default=entry.onset)
     room = max(last - first, 4)
@@ -78,7 +85,8 @@ def _view(entry: Incident, events: Sequence[StoryEvent], x_name: str) -> Inciden
         entry=entry,
         headline=_headline(entry, x_name),
         rows=tuple(_row(s, entry.loss_step, place, high) for s in shown),
-        more=len(events) - len(shown),
+        others=tuple(f"{x_name} {e.step}: {e.text or e.event}" for e in others[:MAX_LISTED]),
+        more=len(others),
         loss_x=None if entry.loss_step is None else place(entry.loss_step),
         ticks=ticks,
         causes=tuple(Cause(e, round(100 * e.weight)) for e in entry.explanations[:4]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -15,11 +16,13 @@ from trainscope.diagnosis.signs import Cause, Explanation, Sign, Stage, Story
 from trainscope.report.case_document import BandEntry, ClusterEntry, Survey
 from trainscope.report.document import FindingEntry, Incident, StoryEvent
 from trainscope.report.survey_build import survey
+from trainscope.report.text import plural
 from trainscope.site.bundle import Curve, Record
 from trainscope.site.charts import Chart, line_chart
 from trainscope.site.index import ClusterView, Row
 
 MAX_CLUSTERS = 12
+MAX_ALONE = 60
 MAX_MEMBERS = 40
 
 
@@ -35,9 +38,15 @@ def survey_of(records: Sequence[Record]) -> Survey | None:
     return survey(cases, [record.entry for record in records])
 
 
-def cluster_views(found: Survey, rows: Mapping[str, Row]) -> tuple[ClusterView, ...]:
-    """Return the clusters with links and their common fate drawn."""
-    return tuple(_view(cluster, rows) for cluster in found.clusters[:MAX_CLUSTERS])
+def cluster_views(
+    found: Survey | None, rows: Mapping[str, Row]
+) -> tuple[tuple[ClusterView, ...], tuple[ClusterView, ...]]:
+    """Return the clusters of several runs with links and their common fate, and those of one run."""
+    if found is None:
+        return (), ()
+    many = [c for c in found.clusters if len(c.members) > 1][:MAX_CLUSTERS]
+    alone = [c for c in found.clusters if len(c.members) == 1 and c.members[0] in rows][:MAX_ALONE]
+    return tuple(_view(c, rows) for c in many), tuple(_view(c, rows) for c in alone)
 
 
 def case_of(record: Record) -> Case:
@@ -71,7 +80,7 @@ def _view(cluster: ClusterEntry, rows: Mapping[str, Row]) -> ClusterView:
         entry=cluster,
         members=tuple(members[:MAX_MEMBERS]),
         more=max(len(members) - MAX_MEMBERS, 0),
-        chart=_fate_chart(cluster),
+        chart=_fate_chart(cluster) if len(members) > 1 else None,
         member=rows.get(pair.member) if pair.member is not None else None,
         stable=rows.get(pair.stable) if pair.stable is not None else None,
     )
@@ -83,12 +92,14 @@ def _fate_chart(cluster: ClusterEntry) -> Chart | None:
     middle = _column(band.median)
     if not any(v is not None for v in middle):
         return None
-    title = f"loss over its baseline, {band.runs} runs aligned at the onset"
-    fate = _band_curve(title, band, middle, low=_column(band.low), high=_column(band.high))
+    fate = _band_curve("their median, with quartiles", band, middle, low=_column(band.low), high=_column(band.high))
     other = None
     if band.counterexample:
-        other = _band_curve("nearest stable run", band, _column(band.counterexample), style="eval")
-    return line_chart(f"fate-{cluster.id}", fate, height=190, x_name="step from the onset", overlay=other, rules=(0,))
+        other = _band_curve("the nearest stable run", band, _column(band.counterexample), style="eval")
+    chart = line_chart(f"fate-{cluster.id}", fate, height=170, x_name="step from the onset", overlay=other, rules=(0,))
+    hints = tuple(h for h in chart.hints if "median" not in h)
+    title = f"Loss over its own baseline, {plural(band.runs, 'run')} aligned at the onset"
+    return replace(chart, title=title, hints=hints)
 
 
 def _band_curve(
