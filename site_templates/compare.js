@@ -1,7 +1,7 @@
 // Two runs of this site side by side: settings, curves, where they part, findings.
 (() => {
   'use strict';
-  const site = window.trainscope, { $, make, figure } = site;
+  const site = window.trainscope, { $, make, figure, clean } = site;
   const WORDS = { pass: 'Pass', fail: 'Fail', error: 'Cannot judge' };
   const selects = [$('#run-a'), $('#run-b')], metric = $('#metric'), said = $('#said');
   let pair = [null, null], wanted = '';
@@ -9,7 +9,7 @@
   const shown = v => v === null || v === undefined ? '–' : typeof v === 'number' ? figure(v) : String(v);
   const head = (box, record) => {
     const e = record.entry, address = record.archived ? `run.html#${e.id}` : `runs/${e.id}/index.html`;
-    box.replaceChildren(make('h2', {}, make('a', { href: address }, e.name)), make('p', { class: 'muted' }, `${WORDS[record.verdict.status]} · ${e.x_axis || 'step'}s ${shown(e.steps.first)} to ${shown(e.steps.last)}${record.about && record.about.commit ? ` · ${record.about.commit}` : ''}`), make('p', {}, record.summary || ''));
+    box.replaceChildren(make('h2', {}, make('a', { href: address }, clean(e.name))), make('p', { class: 'muted' }, `${WORDS[record.verdict.status]} · ${e.x_axis || 'step'}s ${shown(e.steps.first)} to ${shown(e.steps.last)}${record.about && record.about.commit ? ` · ${record.about.commit}` : ''}`), make('p', {}, clean(record.summary || ' ', 800)));
   };
   const settings = (a, b) => {
     const one = a.entry.config || {}, two = b.entry.config || {}, own = Object.prototype.hasOwnProperty;
@@ -20,7 +20,7 @@
       return;
     }
     const body = make('tbody');
-    for (const k of keys) body.append(make('tr', {}, make('th', { scope: 'row' }, make('code', {}, k)), make('td', {}, own.call(one, k) ? String(one[k]) : 'not set'), make('td', {}, own.call(two, k) ? String(two[k]) : 'not set')));
+    for (const k of keys) body.append(make('tr', {}, make('th', { scope: 'row' }, make('code', {}, clean(k))), make('td', {}, own.call(one, k) ? clean(one[k]) : 'not set'), make('td', {}, own.call(two, k) ? clean(two[k]) : 'not set')));
     box.replaceChildren(make('table', {}, make('thead', {}, make('tr', {}, ...['Setting', 'A', 'B'].map(t => make('th', { scope: 'col' }, t)))), body));
   };
   // Linear between the rows of a curve, nothing across a NaN or outside.
@@ -52,24 +52,24 @@
       const next = some.slice(i, i + 5), sign = Math.sign(next[0].d);
       if (next.every(r => Math.abs(r.d) > band && Math.sign(r.d) === sign)) return { step: next[0].s, d: next[0].d, band };
     }
-    return { step: null, band };
+    return { step: null, band, most: some.reduce((p, q) => Math.abs(q.d) > Math.abs(p.d) ? q : p) };
   };
   async function curves(a, b) {
     const box = $('#plot'), find = record => record.curves.find(c => c.name === metric.value), one = find(a), two = find(b);
     if (!one || !two) { box.textContent = ''; $('#parting').textContent = 'These runs have no metric in common.'; return; }
     const rows = difference(one, two), part = parting(rows, one), x = a.entry.x_axis || 'step';
     const words = part === null ? 'Their steps overlap too little to say where they part.'
-      : part.step === null ? `They do not part: the difference stays within its own noise (±${figure(+part.band.toPrecision(3))}).`
+      : part.step === null ? `They do not part for good: no difference of five rows or more leaves its own noise (±${figure(+part.band.toPrecision(3))}); the greatest is ${figure(+part.most.d.toPrecision(3))} at ${x} ${part.most.s}.`
         : `They part at ${x} ${part.step}: from there B is ${part.d > 0 ? 'above' : 'below'} A, by ${figure(+Math.abs(part.d).toPrecision(3))} at first (noise ±${figure(+part.band.toPrecision(3))}).`;
     $('#parting').textContent = words;
-    box.setAttribute('aria-label', `${metric.value} of both runs, and B minus A. ${words} A ends at ${figure(one.last && one.last[1])}, B at ${figure(two.last && two.last[1])}.`);
+    box.setAttribute('aria-label', `${clean(metric.value)} of both runs, and B minus A. ${words} A ends at ${figure(one.last && one.last[1])}, B at ${figure(two.last && two.last[1])}.`);
     const both = [...site.points(one).map(p => ({ s: p.s, v: p.v, k: 'A' })), ...site.points(two).map(p => ({ s: p.s, v: p.v, k: 'B' }))];
     const form = `${site.isLog(one) && site.isLog(two) ? 'compare-log' : 'compare'}${matchMedia('(max-width: 760px)').matches ? '-narrow' : ''}`;
     try { await site.draw(box, form, { both, difference: rows, parting: part && part.step !== null ? [{ s: part.step }] : [] }); } catch (error) { box.textContent = `The chart could not be shown: ${error.message}`; }
   }
   const findings = (a, b) => {
     const key = f => `${f.detector}\n${f.metric || ''}\n${f.layer || ''}`, of = r => r.entry.findings || [];
-    const list = (title, items) => make('div', {}, make('h3', {}, title), items.length ? make('ul', {}, ...items.map(f => make('li', {}, make('b', {}, f.title), ` ${f.message}`))) : make('p', { class: 'muted' }, 'none'));
+    const list = (title, items) => make('div', {}, make('h3', {}, title), items.length ? make('ul', {}, ...items.map(f => make('li', {}, make('b', {}, clean(f.title)), ` ${clean(f.message, 800)}`))) : make('p', { class: 'muted' }, 'none'));
     const [inA, inB] = [new Set(of(a).map(key)), new Set(of(b).map(key))];
     $('#findings .two').replaceChildren(list('Only in A', of(a).filter(f => !inB.has(key(f)))), list('Only in B', of(b).filter(f => !inA.has(key(f)))), list('In both', of(b).filter(f => inA.has(key(f)))));
   };
@@ -81,7 +81,7 @@
     } catch (error) { said.textContent = `Cannot compare: ${error.message}.`; return; }
     said.textContent = ids[0] === ids[1] ? 'A and B are the same run; choose another.' : '';
     const [a, b] = pair, common = a.curves.map(c => c.name).filter(n => b.curves.some(c => c.name === n));
-    metric.replaceChildren(...common.map(n => new Option(n, n)));
+    metric.replaceChildren(...common.map(n => new Option(clean(n, 80), n)));
     metric.value = common.includes(wanted) ? wanted : common[0] || '';
     head($('#versus .a'), a);
     head($('#versus .b'), b);

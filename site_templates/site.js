@@ -35,7 +35,13 @@
       const size = Math.abs(v);
       return Number.isInteger(v) && size < 1e7 ? String(v) : size >= 1e5 || (size && size < 1e-3) ? v.toExponential(3) : String(+v.toPrecision(4));
     },
-    // Names from logs are hostile: they become text, never markup.
+    // Names from logs are hostile: what is invisible is spelled out, what is endless is cut in its middle.
+    clean(text, limit = 120) {
+      const seen = String(text).replace(/[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu, c => `\\u${c.codePointAt(0).toString(16).padStart(4, '0')}`);
+      const head = Math.floor((limit - 1) * 2 / 3);
+      return seen.length <= limit ? (seen.trim() ? seen : `"${seen}"`) : `${seen.slice(0, head)}…${seen.slice(head + 1 - limit)}`;
+    },
+    // Text becomes text, never markup.
     make(tag, attributes = {}, ...inside) {
       const made = doc.createElement(tag);
       for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
@@ -48,7 +54,7 @@
       const spec = structuredClone(forms[form]);
       spec.datasets = sets;
       box.textContent = '';
-      await window.vegaEmbed(box, spec, { ast: true, actions: false, renderer: 'svg', defaultStyle: false, tooltip: { disableDefaultStyle: true } });
+      await window.vegaEmbed(box, spec, { ast: true, actions: false, renderer: 'svg', defaultStyle: false, tooltip: { disableDefaultStyle: true }, logLevel: 1 });
     },
     points(curve) {
       const own = curve.low && curve.low.length;
@@ -129,7 +135,7 @@
       let v = valueOf(found, bytes(found)[at * found.columns + column]);
       const share = f.from.startsWith('shares');
       if (share && typeof v === 'number') v = 2 ** v;
-      return `${found.rows[at].slice(-40)}  ${typeof v === 'number' ? `≈ ${site.figure(+v.toPrecision(2))}` : site.figure(v)}${share && typeof v === 'number' ? ' × even' : ''}`;
+      return `${site.clean(found.rows[at].slice(-40))}  ${typeof v === 'number' ? `≈ ${site.figure(+v.toPrecision(2))}` : site.figure(v)}${share && typeof v === 'number' ? ' × even' : ''}`;
     }
     if (!found.step.length) return '';
     const i = nearest(found.step, step), band = found.low && found.low.length;
@@ -188,7 +194,7 @@
     const box = open('', '');
     try {
       const curve = find(await own(), path);
-      $('#dialog-title').textContent = curve.name;
+      $('#dialog-title').textContent = site.clean(curve.name);
       $('#dialog-note').textContent = 'Drag over the lower chart to zoom; drag it out again by a double click.';
       await site.draw(box, site.isLog(curve) ? 'explore-log' : 'explore', { points: site.points(curve), rug: (curve.broken || []).map(s => ({ s })) });
     } catch (error) { told(box, error); }
@@ -202,8 +208,8 @@
         const s = Math.round(rows.first + (i + 0.5) * (rows.last - rows.first + 1) / rows.columns), v = valueOf(rows, code);
         if (typeof v === 'number') points.push({ s, v: +v.toPrecision(3), a: null, b: null }); else if (v) rug.push({ s });
       });
-      $('#dialog-title').textContent = rows.rows[at];
-      $('#dialog-note').textContent = `${rows.title}, the greatest value of each share of the steps, to about 1 part in 250 of its scale`;
+      $('#dialog-title').textContent = site.clean(rows.rows[at]);
+      $('#dialog-note').textContent = `${site.clean(rows.title)}, the greatest value of each share of the steps, to about 1 part in 250 of its scale`;
       await site.draw(box, rows.log ? 'explore-log' : 'explore', { points, rug });
     } catch (error) { told(box, error); }
   }

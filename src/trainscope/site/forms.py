@@ -18,6 +18,8 @@ LEFT, RIGHT, TOP, BOTTOM = 54, 14, 26, 24
 """Room around the plot; left and right the same in every chart, so that stacked charts line up."""
 BARE_TOP = 8
 """Room above a chart without numbers of findings."""
+NUMBER = "format(datum.value, '.5~g')"
+"""Vega's own choice of digits writes 10 as 1e+1."""
 FONT = "system-ui, sans-serif"
 Spec = dict[str, Any]
 
@@ -120,7 +122,7 @@ def explore_form(*, log: bool) -> Spec:
         alt.Tooltip("b:Q", title="greatest", format=".5~g"),
     ]
     points = _data("points")
-    axis = alt.Axis(title=None, format="~g", tickCount=6)
+    axis = alt.Axis(title=None, labelExpr=NUMBER, tickCount=6)
     band = points.mark_area(opacity=0.26, color="var(--blue)", clip=True)
     line = points.mark_line(color="var(--blue)", strokeWidth=1.6, clip=True, strokeCap="round")
     dots = points.mark_point(color="var(--blue)", size=60, opacity=0, filled=True, clip=True)
@@ -151,7 +153,9 @@ def compare_form(*, log: bool, width: int) -> Spec:
     steps = alt.Axis(title=None, grid=False, format="~s", labelFlush=True)
     two = alt.Scale(domain=["A", "B"], range=["var(--blue)", "var(--orange)"])
     dash = alt.Scale(domain=["A", "B"], range=[[1, 0], [6, 3]])
-    value = alt.Y("v:Q", scale=alt.Scale(type=kind, zero=False, nice=False), axis=alt.Axis(title=None, format="~g"))
+    value = alt.Y(
+        "v:Q", scale=alt.Scale(type=kind, zero=False, nice=False), axis=alt.Axis(title=None, labelExpr=NUMBER)
+    )
     tips = [alt.Tooltip("k:N", title="run"), alt.Tooltip("s:Q", title="step", format=","), alt.Tooltip("v:Q")]
     x = alt.X("s:Q", scale=x_scale, axis=steps)
     color = alt.Color("k:N", scale=two, legend=None)
@@ -162,7 +166,7 @@ def compare_form(*, log: bool, width: int) -> Spec:
         _data("both").mark_point(opacity=0, size=60, filled=True).encode(x=x, y=value, color=color, tooltip=tips),
         part,
     ).properties(width=width, height=260)
-    change = alt.Y("d:Q", axis=alt.Axis(title=None, format="~g", tickCount=4), scale=alt.Scale(nice=False))
+    change = alt.Y("d:Q", axis=alt.Axis(title=None, labelExpr=NUMBER, tickCount=4), scale=alt.Scale(nice=False))
     under = alt.layer(
         _data("difference").mark_area(opacity=0.3, color="var(--purple)").encode(x=x, y=change),
         _data("difference").mark_line(color="var(--purple)", strokeWidth=1.4).encode(x=x, y=change),

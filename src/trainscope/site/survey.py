@@ -96,7 +96,9 @@ def _fate_chart(cluster: ClusterEntry) -> Chart | None:
     other = None
     if band.counterexample:
         other = _band_curve("the nearest stable run", band, _column(band.counterexample), style="eval")
-    chart = line_chart(f"fate-{cluster.id}", fate, height=170, x_name="step from the onset", overlay=other, rules=(0,))
+    chart = line_chart(
+        f"fate-{cluster.id}", fate, height=170, x_name="step from the onset", overlay=other, rules=(0,), allow_cap=False
+    )
     hints = tuple(h for h in chart.hints if "median" not in h)
     title = f"Loss over its own baseline, {plural(band.runs, 'run')} aligned at the onset"
     return replace(chart, title=title, hints=hints)
