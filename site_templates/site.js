@@ -55,6 +55,8 @@
       spec.datasets = sets;
       box.textContent = '';
       await window.vegaEmbed(box, spec, { ast: true, actions: false, renderer: 'svg', defaultStyle: false, tooltip: { disableDefaultStyle: true }, logLevel: 1 });
+      // The box says what the chart shows; the parts of the chart say nothing that a listener needs.
+      for (const picture of $$('svg', box)) picture.setAttribute('aria-hidden', 'true');
     },
     points(curve) {
       const own = curve.low && curve.low.length;

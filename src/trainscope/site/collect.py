@@ -17,7 +17,7 @@ from trainscope.report.case_build import case_entry
 from trainscope.report.document import FindingEntry, Incident, RunEntry, StoryEvent
 from trainscope.report.lookup import series_of
 from trainscope.report.panels import primary, ranked
-from trainscope.site.bundle import MAX_BYTES, About, Curve, Record, to_text
+from trainscope.site.bundle import MAX_BYTES, About, Curve, Record, from_text, to_text
 from trainscope.site.curves import curve_of, evidence_of, short
 from trainscope.site.rows import layer_maps, share_maps
 from trainscope.site.weights import weights_of
@@ -80,7 +80,8 @@ def record_of(case: Case, entry: RunEntry, settings: Settings, replay: ReplayCon
         replay=replay,
         left_out={key: n for key, n in left_out.items() if n},
     )
-    return _within_limit(record)
+    # As it will be read back: a default that was set (0.0 for 0) is no longer told apart.
+    return from_text(to_text(_within_limit(record)), entry.source)
 
 
 def _onset_loss(run: Run, onset: int | None) -> Curve | None:

@@ -111,8 +111,9 @@ def explore_form(*, log: bool) -> Spec:
     import altair as alt
 
     kind: Any = "log" if log else "linear"
+    linear: Spec = {} if log else {"zero": False}
     brush = alt.selection_interval(encodings=["x"], name="zoom")
-    y_scale = alt.Scale(type=kind, zero=False, nice=False)
+    y_scale = alt.Scale(type=kind, nice=False, **linear)
     steps = alt.Axis(title=None, grid=False, format="~s", labelFlush=True)
     x = alt.X("s:Q", scale=alt.Scale(domain=brush, nice=False, zero=False), axis=steps)
     tips = [
@@ -149,6 +150,7 @@ def compare_form(*, log: bool, width: int) -> Spec:
     import altair as alt
 
     kind: Any = "log" if log else "linear"
+    linear: Spec = {} if log else {"zero": False}
     x_scale = alt.Scale(nice=False, zero=False)
     steps = alt.Axis(title=None, grid=False, format="~s", labelFlush=True)
     two = alt.Scale(domain=["A", "B"], range=["var(--blue)", "var(--orange)"])
