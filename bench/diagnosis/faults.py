@@ -68,6 +68,8 @@ class Recipe:
     """Who has to see it: ``recorder`` (Python), ``smoke`` (unchanged script), ``baseline`` (smoke and a control)."""
     layer: str | None = None
     """Prefix of the layers that must be named first."""
+    traceless: bool = False
+    """Whether it is known to leave no finding at this scale: shown, and counted neither as right nor as wrong."""
 
 
 def _rate_spike(step: int, rate: float) -> float:
@@ -167,7 +169,7 @@ FAULTS: Mapping[str, Recipe] = {
     "shuffled_labels": Recipe(Setup(batch=_shuffled), "labels of other inputs", ("structure",), "smoke"),
     "leak": Recipe(Setup(batch=_leak), "labels are the inputs", ("structure",), "smoke"),
     "loader_loop": Recipe(Setup(batch=_loop), "the same 8 batches over and over", ("structure",), "smoke"),
-    "overfit": Recipe(Setup(text=4_000), "4,000 characters of text", ("generalization",), "smoke"),
+    "overfit": Recipe(Setup(text=4_000), "4,000 characters of text", ("generalization",), "smoke", traceless=True),
     "overfit_1500": Recipe(Setup(text=1_500), "1,500 characters of text", ("generalization",), "smoke"),
     "left_out_block": Recipe(
         Setup(left_out="blocks.0."), "a block in no optimizer", ("structure",), "smoke", layer="blocks.0."
@@ -182,7 +184,10 @@ FAULTS: Mapping[str, Recipe] = {
         Setup(gradients=_half(_doubling), scale=_doubling), "loss scale doubles without a check", ("numerics",)
     ),
     "fp16_underflow": Recipe(
-        Setup(gradients=_half(lambda _step: 2.0**-16)), "fp16 gradients 65,536 times too small", ("numerics",)
+        Setup(gradients=_half(lambda _step: 2.0**-16)),
+        "fp16 gradients 65,536 times too small",
+        ("numerics",),
+        traceless=True,
     ),
     "loss_x4": Recipe(Setup(factor=4.0), "objective four times the loss", ("structure",), "baseline"),
     "dead_relu": Recipe(
@@ -190,7 +195,7 @@ FAULTS: Mapping[str, Recipe] = {
     ),
     "decay_10": Recipe(Setup(decay=10.0), "weight decay 10", ("optimizer",)),
     "hot_router": Recipe(
-        Setup(MOE, before=_hot_router, balance=0.0), "router starts on one expert, no balance", ("routing",)
+        Setup(MOE, before=_hot_router, balance=0.0), "router starts on one expert, no balance", ("routing",), "smoke"
     ),
     "corrupt_weights": Recipe(
         Setup(before=_corrupt("blocks.1.attn.qkv.weight", 10.0)),

@@ -2,10 +2,10 @@
 
     python bench/diagnosis/run.py --cache FOLDER [--seeds 2 3 4 5 6] [--only rate_spike] [--record]
 
-Trains a small GPT with each fault of ``faults.py`` and with changes that are none, in three recordings of the same
-training: the Python recorder, an unchanged script under ``trainscope smoke``, and the log that any script writes.
-Each is judged as ``trainscope analyze`` would (the faults that only a baseline can show as ``trainscope ci`` would),
-and its stories are compared with the truth. A training takes 12 s of CPU; finished ones are kept in the cache.
+Trains a small GPT with each fault of ``faults.py`` and with changes that are none: with the Python recorder or as an
+unchanged script under ``trainscope smoke``, whichever the fault needs, and with the log that any script writes. Each
+is judged as ``trainscope analyze`` would (the faults that only a baseline can show as ``trainscope ci`` would), and
+its stories are compared with the truth. A training takes 10 s of CPU; finished ones are kept in the cache.
 Exit code 1 where fewer than nine in ten name their cause first, a layer is missed, or a healthy run gets a cause.
 """
 
@@ -33,21 +33,26 @@ DOORS = {"recorder": "recorder", "smoke": "smoke", "log": "log.jsonl"}
 ENOUGH = 0.9
 
 
-def record(name: str, seed: int, cache: Path) -> Path:
-    """Train, unless the cache has it; return the folder of its recordings."""
+def record(name: str, seed: int, cache: Path) -> None:
+    """Train, unless the cache has it: under the recorder, under ``trainscope smoke``, a healthy run under both."""
     folder = cache / f"{name}-{seed}"
     if (folder / "done").is_file():
-        return folder
+        return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    script = [sys.executable, str(HERE / "train.py"), name, "--seed", str(seed)]
-    script += ["--record", str(folder / "recorder"), "--log", str(folder / "log.jsonl")]
-    command = [sys.executable, "-m", "trainscope", "smoke", "--steps", "300", "--out", str(folder), "--", *script]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{name}, seed {seed}: {done.stderr}")
+    log, recorder = folder / DOORS["log"], folder / DOORS["recorder"]
+    if RECIPES[name].door == "recorder" and name not in HEALTHY:
+        import train
+
+        train.run(name, seed, train.STEPS, log, recorder)
+    else:
+        script = [sys.executable, str(HERE / "train.py"), name, "--seed", str(seed), "--log", str(log)]
+        script += ["--record", str(recorder)] if name in HEALTHY else []
+        command = [sys.executable, "-m", "trainscope", "smoke", "--steps", "300", "--out", str(folder), "--", *script]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"{name}, seed {seed}: {done.stderr}")
     (folder / "done").touch()
-    return folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,40 +111,47 @@ def main() -> int:
     return 0 if options.record else report(options.only, options.seeds, options.cache)
 
 
+def row(name: str, recipe: Recipe, seen: Sequence[Told], where: Sequence[bool], log: Sequence[Told]) -> str:
+    """Return one line of the table."""
+
+    def of(found: Sequence[Told]) -> str:
+        return f"{sum(is_right(recipe, one) for one in found)}/{len(found)}"
+
+    what = f"{recipe.what} (`{name}`)" + (", leaves no trace" if recipe.traceless else "")
+    door = recipe.door if recipe.causes else "recorder, smoke"
+    layer = f"{sum(where)}/{len(where)}" if where else ""
+    leads = ", ".join(dict.fromkeys(str(one.lead) for one in sorted(seen, key=_lead) if one.lead is not None))
+    return f"| {what} | {door} | {of(seen)} | {layer} | {of(log)} | {leads} |"
+
+
+def _lead(one: Told) -> int:
+    return one.lead or 0
+
+
 def report(names: Sequence[str], seeds: Sequence[int], cache: Path) -> int:
     """Print the table and the three figures; return the exit code."""
-    print("| put in | seen by | named first | layer | by recorder | by smoke | by the log | lead over the loss |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |")
+    print("| put in | seen by | named first | layer | by the log alone | lead over the loss |")
+    print("| --- | --- | ---: | ---: | ---: | --- |")
     right, placed, quiet = [], [], []
     for name in names:
         recipe = RECIPES[name]
-        by: dict[str, list[Told]] = {d: [told(cache / f"{name}-{s}", d) for s in seeds] for d in DOORS}
-        by["baseline"] = []
-        if recipe.door == "baseline":
-            by["baseline"] = [told(cache / f"{name}-{s}", "smoke", cache / f"control-{s}") for s in seeds]
-        door = by[recipe.door]
-        good = [is_right(recipe, one) for one in door]
-        where = [recipe.layer is not None and (one.where or "").startswith(recipe.layer) for one in door]
+        log = [told(cache / f"{name}-{s}", "log") for s in seeds]
         if name in HEALTHY:
-            quiet += [is_right(recipe, one) for d in DOORS for one in by[d]]
+            seen = [told(cache / f"{name}-{s}", door) for door in ("recorder", "smoke") for s in seeds]
+            quiet += [is_right(recipe, one) for one in (*seen, *log)]
+        elif recipe.door == "baseline":
+            seen = [told(cache / f"{name}-{s}", "smoke", cache / f"control-{s}") for s in seeds]
         else:
+            seen = [told(cache / f"{name}-{s}", recipe.door) for s in seeds]
+        good = [is_right(recipe, one) for one in seen]
+        where = [(one.where or "").startswith(recipe.layer) for one in seen] if recipe.layer is not None else []
+        if name not in HEALTHY and not recipe.traceless:
             right += good
-            placed += where if recipe.layer is not None else []
-        columns = [f"{sum(is_right(recipe, one) for one in by[d])}/{len(seeds)}" for d in DOORS]
-        leads = sorted({str(one.lead) for one in door if one.lead is not None})
-        layer = f"{sum(where)}/{len(seeds)}" if recipe.layer is not None else ""
-        cells = [
-            f"{recipe.what} (`{name}`)",
-            recipe.door if recipe.causes else "all",
-            f"{sum(good)}/{len(seeds)}",
-            layer,
-            *columns,
-            ", ".join(leads),
-        ]
-        print("| " + " | ".join(cells) + " |", flush=True)
-        for seed, one, fine in zip(seeds, door, good, strict=True):
-            if not fine:
-                print(f"{name} {seed}: {one}", file=sys.stderr)
+            placed += where
+        print(row(name, recipe, seen, where, log), flush=True)
+        for one, fine in zip(seen, good, strict=True):
+            if not fine and not recipe.traceless:
+                print(f"{name}: {one}", file=sys.stderr)
     print()
     figures = (
         ("cause named first", right),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import warnings
 from pathlib import Path
 from typing import ClassVar
 
@@ -130,6 +129,27 @@ def train(
     log.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
+def run(name: str, seed: int, steps: int, log: Path, record: Path | None) -> None:
+    """Train with one fault; write its log, and its recording where one is wanted."""
+    torch.set_num_threads(1)
+    setup = RECIPES[name].setup
+    model, optimizer = prepared(setup, seed)
+    evaluation, batches = Evaluation(), Batches()
+    if record is None:
+        train(setup, seed, steps, None, evaluation, batches, model, optimizer, log)
+        return
+    config = TrainScopeConfig(
+        run_dir=str(record.parent),
+        run_name=record.name,
+        activation_metrics_every_n_steps=2,
+        histogram_every_n_steps=1_000_000,
+        track_memory=False,
+        metric_plugins=[evaluation, batches],
+    )
+    with TrainScope(model, optimizer, config) as scope:
+        train(setup, seed, steps, scope, evaluation, batches, model, optimizer, log)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("fault", choices=[*RECIPES])
@@ -138,24 +158,7 @@ def main() -> None:
     parser.add_argument("--record", type=Path, help="folder for the recorder's run")
     parser.add_argument("--log", type=Path, required=True)
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    setup = RECIPES[options.fault].setup
-    model, optimizer = prepared(setup, options.seed)
-    evaluation, batches = Evaluation(), Batches()
-    if options.record is None:
-        train(setup, options.seed, options.steps, None, evaluation, batches, model, optimizer, options.log)
-        return
-    config = TrainScopeConfig(
-        run_dir=str(options.record.parent),
-        run_name=options.record.name,
-        activation_metrics_every_n_steps=1,
-        histogram_every_n_steps=1_000_000,
-        track_memory=False,
-        metric_plugins=[evaluation, batches],
-    )
-    warnings.simplefilter("ignore")
-    with TrainScope(model, optimizer, config) as scope:
-        train(setup, options.seed, options.steps, scope, evaluation, batches, model, optimizer, options.log)
+    run(options.fault, options.seed, options.steps, options.log, options.record)
 
 
 if __name__ == "__main__":

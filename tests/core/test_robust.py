@@ -12,6 +12,7 @@ from scipy import stats
 from trainscope.core.robust import (
     ENOUGH,
     GRID,
+    MAD_TO_SIGMA,
     block_medians,
     difference_sigma,
     hop_for,
@@ -161,3 +162,18 @@ def test_stretches_are_the_unbroken_runs_of_true(mask):
         assert end == len(mask) or not mask[end]
         again[begin:end] = True
     assert again.tolist() == mask
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 60, 150])
+def test_early_windows_are_those_of_a_slow_loop(n):
+    value = np.random.default_rng(n).standard_normal(n)
+    found = trailing_median(value, 100, 1, 5)
+    spread = trailing_mad_sigma(value, 100, 1, 5)
+    at = -1
+    for end in range(5, min(100, n), 2):
+        at = end
+        assert found[end] == np.median(value[:end])
+        deviation = np.abs(value[:end] - np.median(value[:end]))
+        assert spread[end] == MAD_TO_SIGMA * np.median(deviation)
+    assert np.isnan(found[:5]).all()
+    assert at < 0 or not np.isnan(found[5 : at + 1]).any()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +13,31 @@ from trainscope.detectors import by_id
 from trainscope.detectors.base import Skipped
 
 STEPS = 150
+
+
+@dataclass(frozen=True, slots=True)
+class LayersInMemory:
+    """Per-layer statistics, one point a step from step 0 on."""
+
+    values: Mapping[tuple[str, str], np.ndarray]
+
+    def layers(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(layer for layer, _ in self.values))
+
+    def metrics(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(metric for _, metric in self.values))
+
+    def series(self, layer: str, metric: str) -> Series:
+        value = np.asarray(self.values.get((layer, metric), ()), dtype=np.float64)
+        return Series(metric, np.arange(len(value)), value)
+
+
+HEALTHY_LAYERS = LayersInMemory(
+    {
+        ("blocks.0.attn", "attn_logit_max"): np.full(STEPS, 5.0),
+        ("blocks.0.mlp.1", "act_dead_fraction"): np.full(STEPS, 0.1),
+    }
+)
 
 
 def smoke_run(series: Mapping[str, object] | None = None, **facts: object) -> Run:
@@ -50,6 +76,7 @@ def smoke_run(series: Mapping[str, object] | None = None, **facts: object) -> Ru
         "smoke/router_load_entropy": np.full(n, 0.95),
         "smoke/rank_gradient_spread": np.zeros(n),
         "smoke/rank_weight_spread": np.zeros(n),
+        "model/weight_norm": 16.0 + np.arange(n) / 100.0,
         "memory/live_graphs": np.ones(n),
         "memory/cpu_mb": np.full(n, 300.0),
         "memory/peak_mb": np.full(n, 310.0),
@@ -70,7 +97,14 @@ def smoke_run(series: Mapping[str, object] | None = None, **facts: object) -> Ru
     for key, value in facts.items():
         name = key.replace("__", ".") if key.startswith("env__") else "smoke." + key.replace("__", ".")
         config[name] = json.dumps(value) if isinstance(value, (list, dict)) else value
-    return Run("smoke", "out/smoke", "recorded", found, {k: v for k, v in config.items() if v is not None})
+    values = {k: v for k, v in config.items() if v is not None}
+    return Run("smoke", "out/smoke", "recorded", found, values, layers=HEALTHY_LAYERS)
+
+
+def with_layers(**statistics: Mapping[str, object]) -> Run:
+    """Return a healthy smoke run with per-layer statistics: metric to layer to values."""
+    values = {(layer, metric): value for metric, of in statistics.items() for layer, value in of.items()}
+    return replace(smoke_run(), layers=LayersInMemory(values))
 
 
 def ones(start: int, stop: int = STEPS, value: float = 1.0) -> np.ndarray:
@@ -127,5 +161,9 @@ SMOKE_PLANTED: Mapping[str, Run] = {
     "train_eval_gap": smoke_run({"smoke/eval_cross_entropy": evaluated(2.0, 2.5, 3.5)}),
     "router": smoke_run({"smoke/router_gradient": np.zeros(STEPS)}),
     "rank_divergence": smoke_run({"smoke/rank_weight_spread": ones(20, value=0.04)}),
+    "bad_batch": smoke_run({"batch/repetition": 0.1 + ones(80, 82, 0.9)}),
+    "attention_logits": with_layers(attn_logit_max={"blocks.0.attn": 5.0 + ones(60, value=400.0)}),
+    "dead_units": with_layers(act_dead_fraction={"blocks.0.mlp.1": 0.1 + ones(60, value=0.7)}),
+    "weight_norm": smoke_run({"model/weight_norm": 16.0 * np.exp(-np.arange(STEPS) / 60.0)}),
     "graph_leak": smoke_run({"memory/live_graphs": np.arange(float(STEPS))}),
 }  # fmt: skip

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from .smoke_runs import STEPS, found, single, smoke_run
@@ -27,3 +29,18 @@ def test_a_new_optimizer_object_that_takes_over_the_state_is_no_finding():
 def test_moments_that_fall_with_the_gradient_are_no_finding():
     norm = np.where(np.arange(STEPS) < 70, 3.0, 1.0)
     assert found(ID, smoke_run({"optimizer/m_norm": norm})) == []
+
+
+def recorded(norm: np.ndarray, **other: object):
+    """Return a run of the Python recorder: Adam's moments, but no counter."""
+    run = smoke_run({"optimizer/v_norm": norm, **other})
+    return replace(run, config={k: v for k, v in run.config.items() if not k.startswith("smoke.")})
+
+
+def test_a_second_moment_that_falls_faster_than_it_can_decay_was_lost():
+    norm = np.where(np.arange(STEPS) < 80, 0.01, 0.0001)
+    assert single(ID, recorded(norm)).start_step == 80
+
+
+def test_a_second_moment_that_decays_after_a_spike_is_no_loss():
+    assert found(ID, recorded(0.01 + 5.0 * 0.9 ** np.arange(STEPS))) == []

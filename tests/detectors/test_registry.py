@@ -145,7 +145,9 @@ def test_a_wrong_setting_is_named_with_the_nearest_right_one(settings, message):
 
 
 def test_an_unknown_word_lists_what_there_is():
-    with pytest.raises(ConfigError, match="no detector is called 'xyzzy'; allowed: clipping, divergence, eval_mode, "):
+    with pytest.raises(
+        ConfigError, match="no detector is called 'xyzzy'; allowed: attention_logits, bad_batch, clipping, "
+    ):
         by_id("xyzzy")
 
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
+import torch
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset
 
 from trainscope.replay import SkippingDataLoader
@@ -224,3 +225,47 @@ def test_a_loader_that_accelerate_prepared_can_be_skipped():
 def test_the_package_loads_no_torch_until_the_loader_is_asked_for():
     code = "import sys, trainscope.replay, trainscope.replay.plan; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_trainer_of_hugging_face_trains_without_the_skipped_batches(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    seen_by_model = []
+
+    class Data(Dataset):
+        def __len__(self):
+            return 40
+
+        def __getitem__(self, index):
+            return {"x": torch.tensor([float(index)]), "labels": torch.tensor([0.0])}
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(1, 1)
+
+        def forward(self, x, labels):
+            seen_by_model.append(sorted(x.flatten().int().tolist()))
+            return {"loss": (self.layer(x) - labels).square().mean()}
+
+    class Trainer(transformers.Trainer):
+        skip: tuple[int, ...] = ()
+
+        def get_train_dataloader(self):
+            return SkippingDataLoader(super().get_train_dataloader(), self.skip)
+
+    def train(skip: tuple[int, ...]) -> tuple[list[list[int]], int]:
+        seen_by_model.clear()
+        arguments = transformers.TrainingArguments(
+            str(tmp_path), per_device_train_batch_size=4, num_train_epochs=2, report_to=[], use_cpu=True,
+            save_strategy="no", logging_strategy="no", disable_tqdm=True, seed=0,
+        )  # fmt: skip
+        trainer = Trainer(Model(), arguments, train_dataset=Data())
+        trainer.skip = skip
+        trainer.train()
+        return [*seen_by_model], trainer.state.global_step
+
+    whole, steps = train(())
+    assert (len(whole), steps) == (20, 20)
+    kept, steps = train((2, 13))
+    assert kept == [batch for place, batch in enumerate(whole) if place not in {2, 13}]
+    assert steps == 18

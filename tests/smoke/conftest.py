@@ -36,9 +36,15 @@ Record = Callable[..., Recorded]
 def record(tmp_path: Path) -> Record:
     """Record a command and read the runs back."""
 
-    def call(*command: str, steps: int = FOREVER, seed: int | None = None, timeout: float = 300.0) -> Recorded:
+    def call(
+        *command: str,
+        steps: int = FOREVER,
+        seed: int | None = None,
+        timeout: float = 300.0,
+        skip: tuple[int, ...] | None = None,
+    ) -> Recorded:
         out = tmp_path / "recorded"
-        done = smoke(Wish(command, steps, seed, timeout), out, lambda _done, _wanted: None)
+        done = smoke(Wish(command, steps, seed, timeout, skip), out, lambda _done, _wanted: None)
         runs = [read_runs(str(path))[0] for path in done.paths]
         return Recorded(done, runs, (out / LOG_FILE).read_text())
 

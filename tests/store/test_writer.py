@@ -191,3 +191,27 @@ def test_arrays_are_copied_and_shapes_checked(tmp_path):
         LayerBlock(NAMES, {"grad_l2_norm": np.zeros(2)})
     with pytest.raises(ValueError, match="histograms: 3 layers"):
         LayerBlock(NAMES, {}, None, (np.zeros((3, 4)), np.zeros((3, 4))))
+
+
+def test_a_closed_run_knows_which_statistics_it_has(tmp_path):
+    writer = make(tmp_path, range(60))
+    assert "attn_entropy" in RunReader(writer.path).layer_metrics()  # still written: it may come
+    writer.close()
+    assert RunReader(writer.path).layer_metrics() == ("grad_l2_norm", "weight_std", "act_mean")
+
+
+def test_a_resumed_run_knows_the_statistics_of_both_sessions(tmp_path):
+    make(tmp_path, range(4)).close()
+    writer = RunWriter.create(config(tmp_path, resume=True), meta={})
+    writer.append(4, {"loss": 1.0}, LayerBlock(NAMES, {"rms_t": np.ones(len(NAMES)), "own": np.ones(len(NAMES))}))
+    writer.close()
+    assert RunReader(writer.path).layer_metrics() == ("grad_l2_norm", "weight_std", "rms_t", "act_mean", "own")
+
+
+def test_a_run_resumed_after_a_kill_promises_nothing(tmp_path):
+    first = make(tmp_path, range(4))
+    first.flush()
+    first._lock.release()
+    writer = RunWriter.create(config(tmp_path, resume=True), meta={})
+    writer.close()
+    assert "attn_entropy" in RunReader(writer.path).layer_metrics()

@@ -6,11 +6,14 @@ points cost well under a second.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 MAD_TO_SIGMA = 1.4826
 """Makes the median absolute deviation estimate the standard deviation of Gaussian noise."""
@@ -58,24 +61,38 @@ def trailing_median(value: FloatArray, window: int, hop: int, start: int) -> Flo
     (n,) float64 array
         NaN where fewer than `start` points came before.
     """
-    return _trailing(value, window, hop, start, lambda rows: np.median(rows, axis=-1))
+    return _trailing(value, window, hop, start, _medians)
 
 
 def trailing_mad_sigma(value: FloatArray, window: int, hop: int, start: int) -> FloatArray:
     """Scaled MAD of the `window` points before each point; arguments as :func:`trailing_median`."""
 
-    def spread(rows: FloatArray) -> FloatArray:
-        deviation = np.abs(rows - np.median(rows, axis=-1, keepdims=True))
-        return np.asarray(MAD_TO_SIGMA * np.median(deviation, axis=-1))
+    def spread(rows: FloatArray, size: IntArray | None = None) -> FloatArray:
+        deviation = np.abs(rows - _medians(rows, size)[:, None])
+        return np.asarray(MAD_TO_SIGMA * _medians(deviation, size))
 
     return _trailing(value, window, hop, start, spread)
 
 
-def _trailing(value: FloatArray, window: int, hop: int, start: int, statistic) -> FloatArray:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _medians(rows: FloatArray, size: IntArray | None = None) -> FloatArray:
+    """Return the median of each row, or of the first `size` values of each."""
+    if size is None:
+        return np.asarray(np.median(rows, axis=-1))
+    padded = np.where(np.arange(rows.shape[1]) < size[:, None], rows, np.inf)
+    padded.sort(axis=1)
+    at = np.arange(len(rows))
+    below, above = padded[at, (size - 1) // 2], padded[at, size // 2]
+    return np.where(size % 2 == 1, above, (below + above) / 2)
+
+
+def _trailing(value: FloatArray, window: int, hop: int, start: int, statistic: Callable[..., FloatArray]) -> FloatArray:
     n = len(value)
     out = np.full(n, np.nan)
-    for end in range(max(start, 1), min(window, n), max(hop, 1 + window // 64)):
-        out[end:] = statistic(value[:end])
+    ends = np.arange(max(start, 1), min(window, n), max(hop, 1 + window // 64))
+    if len(ends):
+        # All at once: one call of a statistic costs more than its arithmetic.
+        early = statistic(np.broadcast_to(value[: ends[-1]], (len(ends), int(ends[-1]))), ends)
+        out[ends[0] :] = np.repeat(early, np.diff(np.append(ends, n)))
     if n > window:
         anchors = statistic(sliding_window_view(value[:-1], window)[::hop])
         out[window:] = np.repeat(anchors, hop)[: n - window]

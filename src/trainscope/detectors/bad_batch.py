@@ -6,19 +6,25 @@ What it finds
 Algorithm
     Each statistic of a batch (entropy of its tokens, share of tokens that repeat with a period of up to 13, share of
     padding, mean and standard deviation of numbers) is compared with the run's own batches of like size, on both
-    sides, in robust standard deviations: the larger of the scaled MAD and a 95 % quantile over 1.96, so that a heavy
-    tail widens the band, and never below a floor. NaN and infinity in a batch count at once. Neighbouring bad steps
-    are one finding.
+    sides, in robust standard deviations: the larger of the scaled MAD and a 95 % quantile over 1.96, and never below a
+    floor. Far is not enough where the statistic has a heavy tail: the tail of the run's own batches (Student-t and
+    Weibull laws, averaged by their posterior weight; of shares, their log odds) says how many such groups of
+    neighbouring batches a healthy run of this length would have. NaN and infinity in a batch count at once.
+    Neighbouring bad steps are one finding.
 Parameters
     sigma: robust standard deviations from the median.
+    false_alarms: expected number of groups as odd in a healthy run, whatever its length.
     most: largest share of the batches that may be bad; more of them are another kind of data.
     least: batches needed to know what is usual.
 False positives
     A rare kind of document (a table, a log, source code) that fills a whole batch; the first batches of another data
-    set, if it makes up less than `most` of the run. On healthy runs see docs/evidence.md.
+    set, if it makes up less than `most` of the run. Of 100 simulated runs of 300 batches, 0 with Gaussian,
+    exponential and Laplace tails, 5 and 6 with those of Student's t with 4 and 3 degrees of freedom.
 Misses
-    Text that is wrong in meaning only (shuffled words, wrong labels); a bad row in a batch of many; batches of
-    which a sample shows nothing; data that is bad from the first step on.
+    A single bad batch of a statistic with a heavy tail (15 scaled MADs are found in 100 of 100 Gaussian runs, in 7 of
+    100 Laplace ones; three neighbouring ones in 100 and 97). Text that is wrong in meaning only (shuffled words, wrong
+    labels); a bad row in a batch of many; batches of which a sample shows nothing; data that is bad from the first step
+    on.
 Reference
     A. Chowdhery et al., "PaLM", arXiv:2204.02311, section 5.1 (spikes come from batches together with a state).
     Team OLMo, "2 OLMo 2 Furious", arXiv:2501.00656, section 3.1 (repeated n-grams of up to 13 tokens).
@@ -26,6 +32,7 @@ Reference
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -36,6 +43,7 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.core.positions import ranges
 from trainscope.core.robust import mad_sigma
 from trainscope.core.run import FloatArray, Run, Series
+from trainscope.core.tails import fit_tail
 from trainscope.detectors.base import MOST, Detector, Skipped, number
 
 FLOORS: Mapping[str, float] = {
@@ -49,6 +57,11 @@ FLOORS: Mapping[str, float] = {
 less than 0.2 nat or a fifth of a batch is nothing to act on."""
 RELATIVE_FLOOR = 0.02
 """The same for means and deviations of numbers, as a share of the usual deviation of a batch."""
+SHARES = frozenset({"batch/repetition", "batch/padding"})
+NOTHING = 0.02
+"""Share that is as good as none."""
+FAR = 1e6
+"""Scaled MADs of a batch that differs where all others are alike."""
 NON_FINITE = "batch/non_finite"
 SIZE = "batch/size"
 LIKE = 0.1
@@ -72,6 +85,8 @@ class Params:
 
     sigma: float = 8.0
     """Robust standard deviations; what PaLM-like postmortems call garbage is at 15 and more in small models."""
+    false_alarms: float = 0.02
+    """Of one statistic; in a few hundred batches the tail is uncertain, and no batch is much rarer than that."""
     most: float = 0.05
     """Of all batches: a mixture of kinds of data has more of each."""
     least: int = 20
@@ -118,10 +133,34 @@ def odd_ones(run: Run, series: Series, params: Params) -> list[Odd]:
         return []
     usual = float(np.median(value))
     score = scores(value, _floor(run, series.name))
-    bad = np.flatnonzero(np.abs(score) >= params.sigma)
-    if len(bad) > max(1.0, params.most * len(value)):
-        return []
-    return [Odd(int(step[i]), series.name, float(value[i]), usual, abs(float(score[i]))) for i in bad]
+    found: list[Odd] = []
+    for side in (1.0, -1.0):
+        bad = np.flatnonzero(side * score >= params.sigma)
+        if not len(bad) or len(bad) > max(1.0, params.most * len(value)):
+            continue
+        odds = [Odd(int(step[i]), series.name, float(value[i]), usual, float(side * score[i])) for i in bad]
+        rarity = dict(zip(step[bad].tolist(), _log_rarity(side * even(series.name, value), bad), strict=True))
+        beyond = math.log(params.false_alarms / max(1, int((side * score > 0).sum())))
+        for group in _groups(odds):
+            # Two chance outliers are neighbours in any of so many ways.
+            chance = sum(rarity[one.step] for one in group) + (len(group) - 1) * math.log(NEIGHBOURS)
+            found += group if chance <= beyond else []
+    return found
+
+
+def even(name: str, value: FloatArray) -> FloatArray:
+    """Return values on a scale on which their tail is lighter: shares on that of their log odds."""
+    if name not in SHARES:
+        return value
+    return np.asarray(np.log((value + NOTHING) / (1.0 - value + NOTHING)))
+
+
+def _log_rarity(value: FloatArray, bad: NDArray[np.intp]) -> list[float]:
+    """Return the log of the probability that a batch of this run lies as far above the others as each of `bad`."""
+    away = value - np.median(value)
+    spread = mad_sigma(away)
+    scaled = away / spread if spread > 0 else np.copysign(FAR, away) * (away != 0)
+    return [float(p) for p in fit_tail(scaled).log_probability(np.maximum(scaled[bad], 1e-9))]
 
 
 def scores(value: FloatArray, floor: float) -> FloatArray:
@@ -136,7 +175,7 @@ def scores(value: FloatArray, floor: float) -> FloatArray:
     """
     away = value - np.median(value)
     sigma = max(mad_sigma(value), float(np.quantile(np.abs(away), QUANTILE)) / ITS_SIGMAS, floor)
-    return away / sigma if sigma > 0 else np.where(away == 0, 0.0, np.inf * np.sign(away))
+    return away / sigma if sigma > 0 else np.where(away == 0, 0.0, np.copysign(np.inf, away))
 
 
 def _floor(run: Run, name: str) -> float:

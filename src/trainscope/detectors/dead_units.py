@@ -58,7 +58,9 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         medians = np.median(sliding_window_view(series.value, params.window), axis=1)
         dying = (medians > params.share) & (medians > series.value[0] + params.grown)
         if dying.any():
-            found.append((int(series.step[int(np.argmax(dying))]), name, float(medians.max()), series))
+            begin = int(np.argmax(dying))
+            first = begin + int(np.argmax(series.value[begin : begin + params.window] > params.share))
+            found.append((int(series.step[first]), name, float(medians.max()), series))
     if not judged:
         return Skipped(f"needs {params.window} sampled steps behind a ReLU or its kin, by the Python recorder")
     if not found:

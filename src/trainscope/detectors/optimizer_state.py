@@ -6,9 +6,11 @@ What it finds
 Algorithm
     Exact where the optimizer counts its steps (Adam and kin). Where it does not (SGD with momentum): another
     optimizer was constructed, and the norm of all momentum buffers fell to less than ``kept`` of what it was
-    within that step.
+    within that step. In a run of the Python recorder, which has no counter: the norm of Adam's second moments fell
+    to less than ``second`` of what it was, faster than beta2 lets it decay.
 Parameters
     kept: share of the moments' norm that survives an ordinary step.
+    second: share of the second moments' norm that survives three ordinary steps.
 False positives
     A reset that is meant, such as a second phase with its own optimizer.
 Misses

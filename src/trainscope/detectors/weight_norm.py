@@ -5,7 +5,7 @@ What it finds
     steps later in the run (they run away).
 Algorithm
     From a recorded run: the ratio of the global weight norm to what it was `window` steps before, against `shrunk`
-    and `grown`.
+    and `grown`. Where one step made more than half of the change, that is where it began.
 Parameters
     shrunk: smallest ratio that passes.
     grown: largest ratio that passes.
@@ -49,10 +49,10 @@ class Params:
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     """Return a finding where the norm first halved or doubled."""
-    norm = run.get(NORM)
+    recorded = run.get(NORM)
+    norm = None if recorded is None else recorded.finite()
     if norm is None or len(norm) < 20:
         return Skipped(f"needs 20 points of {NORM}, which a recorded run has")
-    norm = norm.finite()
     before = np.interp(norm.step - params.window, norm.step, norm.value)
     with np.errstate(all="ignore"):
         ratio = norm.value / before
@@ -60,21 +60,30 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     found = []
     for odd, word in ((ratio < params.shrunk, "shrank"), ((ratio > params.grown) & late, "grew")):
         if odd.any():
-            found.append(_finding(norm, int(np.argmax(odd)), word, params, float(before[int(np.argmax(odd))])))
+            found.append(_finding(norm, int(np.argmax(odd)), word, params))
     return found
 
 
-def _finding(norm: Series, at: int, word: str, params: Params, before: float) -> Finding:
-    step, value, last = int(norm.step[at]), float(norm.value[at]), float(norm.value[-1])
+def _finding(norm: Series, at: int, word: str, params: Params) -> Finding:
+    step, last = int(norm.step[at]), float(norm.value[-1])
     shrank = word == "shrank"
+    first = int(np.searchsorted(norm.step, step - params.window))
+    moves = np.abs(np.diff(np.log(np.maximum(norm.value[first : at + 1], 1e-300))))
+    if moves.max() > 0.5 * moves.sum():  # at once: then that is the step
+        first += int(np.argmax(moves))
+        at, start = first + 1, int(norm.step[first + 1])
+        when = f"at step {start}"
+    else:
+        start = int(norm.step[first])
+        when = f"from step {start} to {step}"
+    before, value = float(norm.value[first]), float(norm.value[at])
     return Finding(
         detector="weight_norm",
         severity=Severity.ERROR,
         title="Weights collapse" if shrank else "Weights run away",
-        message=f"{norm.name} {word} from {number(before)} to {number(value)} within {params.window} steps up to step "
-        f"{step}, and is {number(last)} at the end.",
+        message=f"{norm.name} {word} from {number(before)} to {number(value)} {when}; it is {number(last)} at the end.",
         metric=norm.name,
-        start_step=max(int(norm.step[0]), step - params.window),
+        start_step=start,
         end_step=int(norm.step[-1]),
         peak_step=int(norm.step[int(np.argmin(norm.value) if shrank else np.argmax(norm.value))]),
         evidence={"before": before, "value": value, "last": last},

@@ -69,46 +69,54 @@ def departures(step: IntArray, values: FloatArray, watch: Watch, first: int, las
     first, last : int
         The window. What is usual is taken from up to 150 points before it.
     """
-    begin, end = int(np.searchsorted(step, first)), int(np.searchsorted(step, last, side="right"))
-    start = max(0, begin - HISTORY)
-    if begin - start < LEAST_HISTORY or begin == end:
-        return [None] * len(values)
-    step, values = step[start:end], values[:, start:end]
     scaled = _scaled(values, watch)
-    width = min(LEVEL, (begin - start) // 2)
-    level = np.full_like(scaled, np.nan)
-    level[:, width:] = np.nanmedian(sliding_window_view(scaled[:, :-1], width, axis=1), axis=-1)
-    rest = scaled - level
-    past = rest[:, : begin - start]
-    centre = np.nanmedian(past, axis=1, keepdims=True)
-    spread = MAD_TO_SIGMA * np.nanmedian(np.abs(past - centre), axis=1, keepdims=True)
-    floor = LEAST_SIGMA * (1.0 if watch.log else np.abs(np.nanmedian(level, axis=1, keepdims=True)))
-    sigma = np.maximum(np.maximum(spread, floor), np.finfo(np.float64).tiny)
-    most = BEYOND * np.nanmax(np.abs(past - centre), axis=1, keepdims=True)
-    signed = (rest - centre)[:, begin - start :]
-    size = np.maximum(signed if watch.up else -np.inf, -signed if watch.down else -np.inf)
-    out = (size >= SCORE * sigma) & (size >= most) & (size >= watch.least)
-    window = step[begin - start :]
-    return [
-        _first(out[k], size[k] / sigma[k], window, values[k], level[k], begin - start, watch)
-        for k in range(len(values))
-    ]
+    whole = np.isfinite(scaled).all(axis=1)
+    found: list[Departure | None] = [None] * len(values)
+    for k in np.flatnonzero(~whole):
+        good = np.isfinite(scaled[k])
+        found[k] = _of_finite(step[good], values[k : k + 1, good], scaled[k : k + 1, good], watch, first, last)[0]
+    if whole.any():
+        together = _of_finite(step, values[whole], scaled[whole], watch, first, last)
+        for k, one in zip(np.flatnonzero(whole), together, strict=True):
+            found[k] = one
+    return found
 
 
 def _scaled(values: FloatArray, watch: Watch) -> FloatArray:
     with np.errstate(all="ignore"):
-        scaled = np.log(values + watch.offset) if watch.log else values
-    return np.where(np.isfinite(scaled), scaled, np.nan)
+        return np.asarray(np.log(values + watch.offset) if watch.log else values)
+
+
+def _of_finite(
+    step: IntArray, values: FloatArray, scaled: FloatArray, watch: Watch, first: int, last: int
+) -> list[Departure | None]:
+    begin, end = int(np.searchsorted(step, first)), int(np.searchsorted(step, last, side="right"))
+    start = max(0, begin - HISTORY)
+    past = begin - start
+    if past < LEAST_HISTORY or begin == end:
+        return [None] * len(values)
+    step, values, scaled = step[start:end], values[:, start:end], scaled[:, start:end]
+    width = min(LEVEL, past // 2)
+    level = np.median(sliding_window_view(scaled[:, :-1], width, axis=1), axis=-1)
+    rest = scaled[:, width:] - level
+    usual = rest[:, : past - width]
+    centre = np.median(usual, axis=1, keepdims=True)
+    spread = MAD_TO_SIGMA * np.median(np.abs(usual - centre), axis=1, keepdims=True)
+    floor = LEAST_SIGMA * (1.0 if watch.log else np.abs(np.median(level, axis=1, keepdims=True)))
+    sigma = np.maximum(np.maximum(spread, floor), np.finfo(np.float64).tiny)
+    most = BEYOND * np.max(np.abs(usual - centre), axis=1, keepdims=True)
+    signed = (rest - centre)[:, past - width :]
+    size = np.maximum(signed if watch.up else -np.inf, -signed if watch.down else -np.inf)
+    out = (size >= SCORE * sigma) & (size >= most) & (size >= watch.least)
+    score = size / sigma
+    return [
+        _first(out[k], score[k], step[past:], values[k, past:], level[k, past - width :], watch)
+        for k in range(len(values))
+    ]
 
 
 def _first(
-    out: NDArray[np.bool_],
-    score: FloatArray,
-    step: IntArray,
-    value: FloatArray,
-    level: FloatArray,
-    past: int,
-    watch: Watch,
+    out: NDArray[np.bool_], score: FloatArray, step: IntArray, value: FloatArray, level: FloatArray, watch: Watch
 ) -> Departure | None:
     at = np.flatnonzero(out)
     if not len(at):
@@ -116,12 +124,12 @@ def _first(
     begin = int(at[0])
     gaps = np.flatnonzero(np.diff(at) > 2)
     end = int(at[gaps[0]] if len(gaps) else at[-1])
-    peak = begin + int(np.nanargmax(np.where(out[begin : end + 1], score[begin : end + 1], -np.inf)))
-    usual = float(level[past + begin])
+    peak = begin + int(np.argmax(np.where(out[begin : end + 1], score[begin : end + 1], -np.inf)))
+    usual = float(level[begin])
     return Departure(
         int(step[begin]),
         int(step[end]),
         float(np.exp(usual) - watch.offset) if watch.log else usual,
-        float(value[past + peak]),
+        float(value[peak]),
         float(score[peak]),
     )

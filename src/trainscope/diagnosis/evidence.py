@@ -10,25 +10,10 @@ import numpy as np
 from trainscope.core.finding import Finding
 from trainscope.core.run import LayerTable, Run
 from trainscope.diagnosis.departures import LEAST_HISTORY, LEVEL
+from trainscope.diagnosis.looking import ITSELF
 from trainscope.diagnosis.signs import Cause, Sign, Stage
 from trainscope.diagnosis.watched import LAYERS, SERIES
 
-VERBS = (
-    "is ",
-    "was ",
-    "rose ",
-    "fell ",
-    "falls ",
-    "jumps ",
-    "jumped ",
-    "rises ",
-    "starts ",
-    "stayed ",
-    "grew ",
-    "stands ",
-    "has ",
-)
-"""How a clause without a subject begins; other findings of a detector bring their own."""
 BATCH = tuple(name for name, watched in SERIES.items() if watched.stage is Stage.DATA)
 
 
@@ -94,6 +79,12 @@ class Evidence:
         """Whether the run says anything about its batches."""
         return any(self.run.get(name) is not None for name in BATCH)
 
+    @property
+    def interval(self) -> int:
+        """Steps from one point of the loss to the next."""
+        loss = self.run.get("train/loss")
+        return 1 if loss is None or len(loss) < 2 else int(np.median(np.diff(loss.step)))
+
     def has(self, name: str) -> bool:
         """Tell whether the run has a series."""
         return self.run.get(name) is not None
@@ -109,14 +100,24 @@ def said(sign: Sign) -> str:
     known = LAYERS.get(sign.signal) or SERIES.get(sign.signal)
     subject = sign.signal if known is None else known.words
     of = f" of {sign.where}" if sign.where is not None and sign.detector is None else ""
-    own_subject = sign.detector is not None and not sign.event.startswith(VERBS)
     when = "" if "step" in sign.event else f" at step {sign.step}"
-    return f"{'' if own_subject else subject + of + ' '}{sign.event}{when}"
+    return f"{'' if sign.is_sentence else subject + of + ' '}{sign.event}{when}"
 
 
 def because(*signs: Sign | None) -> tuple[str, ...]:
     """Return those signs that are there as sentences, each once."""
     return tuple(dict.fromkeys(said(s) for s in signs if s is not None))
+
+
+def changed_before(e: Evidence, step: int) -> Sign | None:
+    """Return what moved before a step and was no harm yet: learning rate, update, weights."""
+    for sign in e.signs:
+        if sign.signal == ITSELF and sign.step <= step:
+            return sign
+        leap = sign.stage is Stage.SCHEDULE and sign is e.rate_leap and sign.step <= step
+        if leap or (sign.stage is Stage.UPDATE and sign.step < step):
+            return sign
+    return None
 
 
 def fell_at_once(run: Run, name: str, step: int, share: float) -> bool:
@@ -154,11 +155,11 @@ def _has_activations(run: Run) -> bool:
     return any(len(run.layers.series(layer, "act_std")) for layer in run.layers.layers())
 
 
-def usual_ratio(table: LayerTable, metric: str, step: int) -> float | None:
-    """Return how large a statistic of the median layer is at a step, over its median in the steps before."""
+def usual_ratio(table: LayerTable, metric: str, step: int, layer: str | None = None) -> float | None:
+    """Return how large a statistic is at a step over what it was before: of one layer, or of the median layer."""
     found = []
-    for layer in table.layers():
-        series = table.series(layer, metric)
+    for name in table.layers() if layer is None else (layer,):
+        series = table.series(name, metric)
         at = int(np.searchsorted(series.step, step))
         if LEAST_HISTORY <= at < len(series) and series.step[at] == step:
             usual = float(np.median(series.value[max(0, at - LEVEL) : at]))

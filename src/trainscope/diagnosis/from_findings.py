@@ -64,9 +64,9 @@ TOLD: Mapping[str, Told] = {
     "unigram_floor": Told(Stage.LOSS, _STATE),
     "router": Told(Stage.ACTIVATION, _STATE),
     "rank_divergence": Told(Stage.GRADIENT, _STATE),
-    "weight_norm": Told(Stage.UPDATE, _STATE),
-    "attention_logits": Told(Stage.ACTIVATION, _STATE),
-    "dead_units": Told(Stage.ACTIVATION, _STATE),
+    "weight_norm": Told(Stage.UPDATE),
+    "attention_logits": Told(Stage.ACTIVATION),
+    "dead_units": Told(Stage.ACTIVATION),
     "paired_loss": Told(Stage.LOSS, _STATE),
     "eval_change": Told(Stage.EVAL, _STATE),
     "parameter_change": Told(Stage.UPDATE, _STATE),
@@ -90,17 +90,20 @@ def told(finding: Finding) -> Told | None:
     if finding.detector == "lr_schedule" and finding.title == "No warm-up":
         return Told(Stage.SCHEDULE, _STATE)
     if finding.detector == "non_finite" and finding.metric is not None:
-        return Told(_stage_of(finding.metric))
+        stage = _stage_of(finding.metric)
+        return None if stage is None else Told(stage)
     return kind_of
 
 
-def _stage_of(metric: str) -> Stage:
+def _stage_of(metric: str) -> Stage | None:
     what = kind(metric)
     if what is Kind.EVAL_LOSS:
         return Stage.EVAL
     if what is Kind.LEARNING_RATE:
         return Stage.SCHEDULE
-    return Stage.LOSS if what in LOSS_KINDS else Stage.GRADIENT
+    if what in LOSS_KINDS:
+        return Stage.LOSS
+    return Stage.GRADIENT if what is Kind.GRAD_NORM else None
 
 
 def sign_of(finding: Finding, run: Run) -> Sign | None:
@@ -108,15 +111,17 @@ def sign_of(finding: Finding, run: Run) -> Sign | None:
     about = told(finding)
     if about is None:
         return None
+    event, is_sentence = _clause(finding)
     return Sign(
         step=_first_step(finding, run),
         stage=about.stage,
         signal=finding.metric or finding.detector,
-        event=_clause(finding),
+        event=event,
         where=finding.layer,
         end_step=finding.end_step,
         score=_score(finding),
         detector=finding.detector,
+        is_sentence=is_sentence,
     )
 
 
@@ -128,13 +133,13 @@ def _first_step(finding: Finding, run: Run) -> int:
     return first if finding.start_step is None else finding.start_step
 
 
-def _clause(finding: Finding) -> str:
-    """Return the first sentence of a message without its subject and full stop."""
-    sentence, _, _ = finding.message.partition(". ")
-    subject = f"{finding.metric} "
-    clause = sentence.removeprefix(subject) if finding.metric else sentence
-    clause = clause.rstrip(".")
-    return clause if clause != sentence.rstrip(".") or not clause else clause[0].lower() + clause[1:]
+def _clause(finding: Finding) -> tuple[str, bool]:
+    """Return the first sentence of a message without its full stop, and whether it keeps its subject."""
+    sentence = finding.message.partition(". ")[0].rstrip(".")
+    clause = sentence.removeprefix(f"{finding.metric} ") if finding.metric else sentence
+    if clause != sentence or not clause:
+        return clause, False
+    return clause[0].lower() + clause[1:], True
 
 
 def _score(finding: Finding) -> float:

@@ -34,18 +34,18 @@ EXACT: Mapping[str, Fault] = {
     "scheduler_pace": Fault(Cause.SCHEDULE, 4.0, "the scheduler steps more often than the optimizer"),
     "lr_zero": Fault(Cause.SCHEDULE, 4.0, "the learning rate is 0"),
     "router": Fault(Cause.ROUTING, 4.0, "the router does not spread its tokens"),
-    "weight_norm": Fault(Cause.OPTIMIZER, 3.5),
     "learning_rate_change": Fault(Cause.SCHEDULE, 3.0, "the learning rate is not that of the baseline"),
     "parameter_change": Fault(Cause.STRUCTURE, 4.0),
     "first_step": Fault(Cause.STRUCTURE, 3.0),
     "data_change": Fault(Cause.STRUCTURE, 2.0, "the batches are not those of the baseline"),
+}
+"""Faults of which a detector is sure."""
+SYMPTOMS: Mapping[str, Fault] = {
+    "weight_norm": Fault(Cause.OPTIMIZER, 3.5),
     "attention_logits": Fault(
         Cause.SCHEDULE, 3.0, "the learning rate is too high for this model: its attention saturates"
     ),
     "dead_units": Fault(Cause.STRUCTURE, 2.0, "most units of a layer are dead"),
-}
-"""Faults of which a detector is sure."""
-SYMPTOMS: Mapping[str, Fault] = {
     "unigram_floor": Fault(
         Cause.STRUCTURE, 2.0, "inputs and labels do not belong together, or the inputs never arrive"
     ),
@@ -64,11 +64,17 @@ HOT = 3.0
 """The first twentieth of a run starts hot if its learning rate is this many times the largest after it."""
 
 
-def standing(e: Evidence) -> list[Case]:
-    """Return the cases of faults that hold all along, and of symptoms that stand for themselves."""
+def standing(e: Evidence, *, is_explained: bool) -> list[Case]:
+    """Return the cases of faults that hold all along, and of symptoms that stand for themselves.
+
+    Parameters
+    ----------
+    is_explained : bool
+        Whether a sudden fault explains the symptoms already.
+    """
     exact = [_case(e, s, EXACT[s.detector]) for s in e.signs if s.detector is not None and s.detector in EXACT]
     cases = exact + [case for case in (hot_start(e), no_warm_up(e), never_generalised(e)) if case is not None]
-    sure = bool(cases) or e.rate_leap is not None
+    sure = bool(cases) or is_explained
     for sign in e.signs:
         if sign.detector is not None and sign.detector in SYMPTOMS:
             fault = SYMPTOMS[sign.detector]
@@ -151,11 +157,12 @@ def never_generalised(e: Evidence) -> Case | None:
     return Case(
         Cause.STRUCTURE,
         4.0,
-        f"the answer leaks into the input: training falls to {last:.3g}, evaluation never was below "
-        f"{float(held_out.value[best]):.3g}",
+        f"training falls to {last:.3g} while evaluation never was below {float(held_out.value[best]):.3g}: the answer "
+        "leaks into the input, or only a few batches are ever seen",
         because(sign),
         fixes=(
             "Check that labels are shifted by one, the mask is causal, and no target is among the features.",
             "Feed random inputs: the training loss must then not fall.",
+            "Check how much of the data the sampler reaches.",
         ),
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from trainscope.core.run import LayerTable, Run, Series
 from trainscope.detectors.base import number
-from trainscope.detectors.engine.rates import LEAP, leaps
+from trainscope.detectors.engine.rates import LEAP, are_deliberate
 from trainscope.diagnosis.departures import HISTORY, Departure, departures
 from trainscope.diagnosis.signs import Sign, Stage
 from trainscope.diagnosis.watched import LAYERS, LOAD, SERIES, Watched
@@ -22,6 +22,8 @@ ITSELF = "weight_l2_norm_by_itself"
 """Signal of weights that changed between two steps by more than the update between them."""
 SLACK = 1.05
 """Rounding of norms in single precision is far below."""
+CALM, STEADY = 5, 1.25
+"""Points before a leap of the learning rate at which it must not have risen by more than a quarter each: a warm-up."""
 LAYERS_SHOWN = 3
 """Layers of one statistic that a story shows; it says how many others there were."""
 
@@ -63,17 +65,24 @@ def _non_finite(series: Series, first: int, last: int) -> int | None:
 
 
 def _rate_leaps(rate: Series, first: int, last: int) -> Iterator[Sign]:
+    """Yield the first leap upwards in the window, unless it is a restart of a cyclic schedule.
+
+    Unlike the detector's, a leap out of a rate that never moved before counts: this is an incident, not a warm-up.
+    """
     rate = rate.finite()
-    if len(rate) < 4 or not (rate.value > 0).any():
+    if len(rate) < 4:
         return
-    for i in leaps(rate, LEAP):
-        step, before, after = int(rate.step[i + 1]), float(rate.value[i]), float(rate.value[i + 1])
+    value = rate.value
+    ratio = value[1:] / np.maximum(value[:-1], 1e-3 * float(np.abs(value).max()) + 1e-300)
+    up = [int(i) for i in np.flatnonzero(ratio >= LEAP) if i >= CALM and ratio[i - CALM : i].max() < STEADY]
+    if not up or are_deliberate(rate, up):
+        return
+    for i in up:
+        step, before, after = int(rate.step[i + 1]), float(value[i]), float(value[i + 1])
         if first <= step <= last:
-            back = np.flatnonzero(rate.value[i + 1 :] < after / LEAP)
+            back = np.flatnonzero(value[i + 1 :] < after / LEAP)
             end = int(rate.step[i + int(back[0])]) if len(back) else None
-            yield Sign(
-                step, Stage.SCHEDULE, rate.name, _moved(before, after), end_step=end, score=after / max(before, 1e-300)
-            )
+            yield Sign(step, Stage.SCHEDULE, rate.name, _moved(before, after), end_step=end)
             return
 
 

@@ -61,6 +61,8 @@ class Sign:
     """How far from usual, in robust standard deviations of this run; 0 where exact."""
     detector: str | None = None
     """Detector whose finding this is, None where the story looked for itself."""
+    is_sentence: bool = False
+    """Whether the event is a sentence with a subject of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Explanation:
     title: str
     """A sentence without a full stop: "the learning rate jumped 30-fold at step 180"."""
     weight: float
-    """Share of the belief in this cause among all that were considered, 0 to 1."""
+    """Share of the belief in this cause, 0 to 1; what the weights leave to 1 is what no rule thought of."""
     because: tuple[str, ...] = ()
     """Evidence, strongest first."""
     missing: tuple[str, ...] = ()

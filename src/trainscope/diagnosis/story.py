@@ -14,7 +14,7 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
 from trainscope.diagnosis.causes import explain, place
 from trainscope.diagnosis.evidence import Evidence, absent
-from trainscope.diagnosis.from_findings import Manner, sign_of, told
+from trainscope.diagnosis.from_findings import TOLD, Manner, sign_of, told
 from trainscope.diagnosis.incidents import incidents, ordered, reach_of
 from trainscope.diagnosis.lasting import EXACT
 from trainscope.diagnosis.looking import LAYERS_SHOWN, look
@@ -22,6 +22,8 @@ from trainscope.diagnosis.signs import Sign, Stage, Story
 
 SURE = 12.0
 """Score from which a lone sign before the first finding belongs to the incident."""
+STUPID = frozenset({"unigram_floor", "plateau"})
+"""Symptoms that are noticed at the end of a run, whenever they began."""
 CLOSE = 3
 """Steps before the first finding within which any sign belongs to it."""
 
@@ -44,7 +46,9 @@ def tell(run: Run, findings: Sequence[Finding]) -> tuple[Story, ...]:
     sudden = [s for f, s in grave if _manner(f) is Manner.INCIDENT]
     lasting = [s for f, s in grave if _manner(f) is Manner.STATE]
     hints = [s for f, s in known if f.severity < Severity.WARNING and _manner(f) is Manner.INCIDENT]
-    stories = [_story(run, _incident(run, group, hints, reach), findings) for group in incidents(sudden, reach)]
+    groups = [_incident(run, group, hints, reach) for group in incidents(sudden, reach)]
+    lasting = [s for s in lasting if not _follows(s, groups)]
+    stories = [_story(run, group, findings) for group in groups]
     stories += [_story(run, group, findings) for group in _states(lasting)]
     return tuple(sorted(stories, key=lambda s: (s.onset, s.end)))
 
@@ -52,6 +56,17 @@ def tell(run: Run, findings: Sequence[Finding]) -> tuple[Story, ...]:
 def _manner(finding: Finding) -> Manner:
     about = told(finding)
     return Manner.INCIDENT if about is None else about.manner
+
+
+def _follows(sign: Sign, groups: list[tuple[Sign, ...]]) -> bool:
+    """Tell whether a model that stays stupid does so since an incident; the sign then joins it."""
+    if sign.detector not in STUPID:
+        return False
+    for i, group in enumerate(groups):
+        if group[0].step < sign.step and any(s.stage < Stage.LOSS for s in group):
+            groups[i] = ordered((*group, sign))
+            return True
+    return False
 
 
 def _states(signs: Sequence[Sign]) -> list[tuple[Sign, ...]]:
@@ -95,13 +110,18 @@ def _story(run: Run, signs: tuple[Sign, ...], findings: Sequence[Finding]) -> St
         signs=_shown(signs),
         onset=signs[0].step,
         end=max(s.step if s.end_step is None else max(s.step, s.end_step) for s in signs),
-        loss_step=next((s.step for s in signs if s.stage is Stage.LOSS), None),
+        loss_step=next((s.step for s in signs if s.stage is Stage.LOSS and _is_dated(s)), None),
         layer=layer,
         parameter=parameter,
         explanations=explanations,
         suspects=_suspects(signs),
         missing=absent(evidence, *Stage),
     )
+
+
+def _is_dated(sign: Sign) -> bool:
+    """Tell whether a sign says when it began: of a lasting symptom only the end is known."""
+    return sign.detector is None or (sign.detector in TOLD and TOLD[sign.detector].manner is Manner.INCIDENT)
 
 
 def _gravest(findings: Sequence[Finding], signs: Sequence[Sign]) -> dict[str, Finding]:

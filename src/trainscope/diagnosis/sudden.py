@@ -5,14 +5,11 @@ A docstring here is the pattern; a function returns its case, or None where the 
 
 from __future__ import annotations
 
-from trainscope.core.metrics import LOSS_KINDS, kind
-from trainscope.diagnosis.evidence import Case, Evidence, absent, because, fell_at_once, parts, said, usual_ratio
+from trainscope.diagnosis.evidence import Case, Evidence, absent, because, changed_before, fell_at_once, said
 from trainscope.diagnosis.looking import ITSELF
+from trainscope.diagnosis.numerics import lone_update, one_gradient
 from trainscope.diagnosis.signs import Cause, Sign, Stage
 
-QUIET = 1.5
-"""Ratio of the median layer's gradient to its usual one, up to which the others are quiet. A bad batch raises all of
-them together (measured: 3 to 10 times), a fault inside one layer's backward only that one."""
 REWIND = "Go back at least 100 steps before step {step} and leave these batches out on replay."
 
 
@@ -21,13 +18,13 @@ def bad_batch(e: Evidence) -> Case | None:
     odd, trouble = e.first(Stage.DATA), e.trouble
     if trouble is None:
         return None if odd is None or odd.detector != "bad_batch" else _harmless(odd)
-    if _changed_before(e, trouble.step):
+    if changed_before(e, trouble.step):
         return None
     if odd is not None and odd.detector in (None, "bad_batch") and 0 <= trouble.step - odd.step <= 1:
         return Case(
             Cause.DATA,
             4.0 if _same_step(e, odd.step) else 3.0,
-            f"the batch of step {odd.step} is unlike those before it: {said(odd)}",
+            _unlike(odd),
             because(odd, trouble, e.loss),
             fixes=(REWIND.format(step=odd.step), "Look at the batch, and filter what made it."),
         )
@@ -35,7 +32,11 @@ def bad_batch(e: Evidence) -> Case | None:
     if loss is None or odd is not None or not _came_back(e) or not _same_step(e, loss.step):
         return None
     gone = absent(e, Stage.DATA, Stage.SCHEDULE, Stage.UPDATE, Stage.GRADIENT)
-    strength = 0.7 if e.has_batches else 2.0 if e.has("learning_rate") and e.has("train/grad_norm") else 1.0
+    every = e.interval
+    if every > 1:
+        gone = (f"every step: the log has one point in {every}", *gone)
+    known = every == 1 and e.has("learning_rate") and e.has("train/grad_norm")
+    strength = 0.7 if e.has_batches else 2.0 if known else 1.0
     at_once = "loss and gradient rise at the same step" if e.first(Stage.GRADIENT) else "the loss rises at one step"
     return Case(
         Cause.DATA,
@@ -47,11 +48,15 @@ def bad_batch(e: Evidence) -> Case | None:
     )
 
 
+def _unlike(odd: Sign) -> str:
+    return said(odd) if odd.detector else f"the batch of step {odd.step} is unlike those before it: {said(odd)}"
+
+
 def _harmless(odd: Sign) -> Case:
     return Case(
         Cause.DATA,
         2.0,
-        f"the batch of step {odd.step} is unlike those before it, though it did no harm that shows",
+        f"{_unlike(odd)}; it did no harm that shows",
         because(odd),
         fixes=("Look at the batch, and filter what made it.",),
     )
@@ -67,17 +72,6 @@ def _same_step(e: Evidence, step: int) -> bool:
 
 def _came_back(e: Evidence) -> bool:
     return e.detector("divergence", "loss_shift", "non_finite") is None
-
-
-def _changed_before(e: Evidence, step: int) -> Sign | None:
-    """Return what moved before a step and was no harm yet: learning rate, update, weights."""
-    for sign in e.signs:
-        if sign.signal == ITSELF and sign.step <= step:
-            return sign
-        leap = sign.stage is Stage.SCHEDULE and sign is e.rate_leap and sign.step <= step
-        if leap or (sign.stage is Stage.UPDATE and sign.step < step):
-            return sign
-    return None
 
 
 def rate_leap(e: Evidence) -> Case | None:
@@ -122,7 +116,7 @@ def lost_state(e: Evidence) -> Case | None:
 def stale_moments(e: Evidence) -> Case | None:
     """Judge an update that grows before gradient and loss do, at an unchanged learning rate."""
     trouble = e.trouble
-    if trouble is None or e.rate_leap is not None or e.all_of(ITSELF):
+    if trouble is None or e.rate_leap is not None or e.all_of(ITSELF) or lone_update(e) is not None:
         return None
     update = next((s for s in e.signs if s.stage is Stage.UPDATE and s.signal in _UPDATES), None)
     if update is None or update.step >= trouble.step or e.first(Stage.DATA) is not None:
@@ -143,83 +137,30 @@ def stale_moments(e: Evidence) -> Case | None:
     )
 
 
+def gradient_first(e: Evidence) -> Case | None:
+    """Judge a gradient that grows steps before the loss: a bad batch would show in both at once."""
+    gradient, loss = e.first(Stage.GRADIENT, rose=True), e.loss
+    if gradient is None or loss is None or e.interval > 1 or loss.step <= gradient.step:
+        return None
+    before = [s for s in e.signs if s.step <= gradient.step and s.stage < Stage.GRADIENT]
+    if before or one_gradient(e) is not None:
+        return None
+    return Case(
+        Cause.OPTIMIZER,
+        1.5,
+        f"the gradient grew {loss.step - gradient.step} step{'s' if loss.step - gradient.step > 1 else ''} before the "
+        "loss did: an unstable update rather than a bad batch",
+        because(gradient, loss),
+        absent(e, Stage.DATA, Stage.SCHEDULE, Stage.UPDATE),
+        gradient.where,
+        (
+            "Clip the gradient norm, before the step and after unscaling.",
+            "Lower the learning rate or Adam's beta2; go back to a checkpoint before this step.",
+        ),
+    )
+
+
 _UPDATES = frozenset({"update_ratio", "rms_t", "optimizer/update_norm"})
-
-
-def itself(e: Evidence) -> Case | None:
-    """Judge weights that change by more than the update (exact)."""
-    changed = e.all_of(ITSELF)
-    loss = e.loss
-    if not changed or (loss is not None and changed[0].step > loss.step):
-        return None
-    first = max(parts(changed, changed[0].step, ITSELF), key=lambda s: s.score)
-    return Case(
-        Cause.NUMERICS,
-        5.0,
-        f"the weights of {first.where} changed by themselves at step {first.step}: {first.event}",
-        because(e.trouble, loss),
-        where=first.where,
-        fixes=(
-            "Look for code that writes to weights outside the optimizer; if there is none, suspect the hardware.",
-            "Go back to a checkpoint before this step and run it again: the same step must give the same weights.",
-        ),
-    )
-
-
-def not_finite(e: Evidence) -> Case | None:
-    """Judge NaN and infinity; they are the cause where nothing else went wrong before."""
-    found = e.detector("non_finite_origin", "non_finite", "zero_loss") or next(
-        (s for s in e.signs if s.event == "stopped being finite"), None
-    )
-    if found is None:
-        return None
-    bad = [s for s in e.signs if s.event == "stopped being finite" or s.detector in {"non_finite", "non_finite_origin"}]
-    first = min(bad, key=lambda s: (s.step, s.stage), default=found)
-    before = next((s for s in e.signs if s.step < first.step and s.stage in (Stage.SCHEDULE, Stage.DATA)), None)
-    grew = next((s for s in e.signs if s.step < first.step and kind(s.signal) in LOSS_KINDS), None)
-    where = next((s.where for s in bad if s.where is not None), None)
-    place = "" if where is None else f", first in {where}"
-    gradient = first.stage is Stage.GRADIENT
-    return Case(
-        Cause.NUMERICS,
-        1.0 if before is not None else 1.5 if grew is not None else 4.0,
-        f"the {'gradient' if gradient else 'loss'} stopped being finite at step {first.step}{place}",
-        because(first, *bad[1:3], before, grew),
-        absent(e, Stage.GRADIENT, Stage.ACTIVATION),
-        where,
-        (
-            "Check the loss scale: it must fall when a gradient is infinite, and the step must be skipped.",
-            "Use bf16 instead of fp16; guard divisions, logarithms and means over sets that may be empty.",
-            "Weights that were updated with NaN do not heal: go back to a checkpoint before this step.",
-        ),
-    )
-
-
-def one_gradient(e: Evidence) -> Case | None:
-    """Judge a gradient that bursts in one place while those of the other layers, and the loss, are as usual."""
-    bursts = e.all_of("grad_l2_norm")
-    if not bursts or e.run.layers is None or e.first(Stage.DATA) is not None:
-        return None
-    step, loss = bursts[0].step, e.loss
-    if _changed_before(e, step) is not None or (loss is not None and loss.step <= step):
-        return None
-    others = usual_ratio(e.run.layers, "grad_l2_norm", step)
-    if others is None or others > QUIET:
-        return None
-    first = max(parts(bursts, step, "grad_l2_norm"), key=lambda s: s.score)
-    return Case(
-        Cause.NUMERICS,
-        3.5,
-        f"the gradient of {first.where} burst by itself at step {step}: it {first.event}, "
-        f"while half of the layers stayed under {others:.2g} times their usual",
-        because(first, e.first(Stage.UPDATE), loss),
-        absent(e, Stage.DATA),
-        first.where,
-        (
-            "Look at this layer's backward: a custom kernel, a division, an overflow in half precision.",
-            "Clip the gradient norm; run the step again to see whether it repeats.",
-        ),
-    )
 
 
 def dead_units(e: Evidence) -> Case | None:

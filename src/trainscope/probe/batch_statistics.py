@@ -47,7 +47,7 @@ class Statistic(IntEnum):
 
 
 def describe(batch: object, most_tokens: int = MOST_TOKENS) -> Tensor | None:
-    """Return the statistics of a batch as a (7,) float64 vector on its device, in the order of :class:`Statistic`.
+    """Return the statistics of a batch as a (7,) vector on its device, in the order of :class:`Statistic`.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def describe(batch: object, most_tokens: int = MOST_TOKENS) -> Tensor | None:
     if looked_at is None:
         return None
     with torch.no_grad():
-        vector = torch.full((len(Statistic),), math.nan, dtype=torch.float64, device=looked_at.device)
+        vector = torch.full((len(Statistic),), math.nan, dtype=_wide(looked_at.device), device=looked_at.device)
         if tokens is not None:
             mask = next((t for name, t in found if name == "attention_mask" and t.shape == tokens.shape), None)
             vector[: Statistic.MEAN] = _of_tokens(tokens.detach(), mask, most_tokens)
@@ -108,11 +108,16 @@ def _tokens(found: Sequence[tuple[str, Tensor]]) -> Tensor | None:
     return alone[0] if len(found) == 1 and alone and alone[0].shape[-1] > LONGEST_PERIOD else None
 
 
+def _wide(device: torch.device) -> torch.dtype:
+    """Return the widest floating-point type of a device."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 def _of_tokens(tokens: Tensor, mask: Tensor | None, most: int) -> Tensor:
     rows = tokens.reshape(-1, tokens.shape[-1])[:, :most]
     rows = rows[:: max(1, math.ceil(rows.numel() / most))]
-    padding = _padding(rows) if mask is None else 1.0 - mask.double().mean()
-    size = rows.new_full((), tokens.numel(), dtype=torch.float64)
+    padding = _padding(rows) if mask is None else 1.0 - mask.to(_wide(mask.device)).mean()
+    size = rows.new_full((), tokens.numel(), dtype=_wide(rows.device))
     return torch.stack([size, entropy(rows.reshape(-1)), _repetition(rows), padding])
 
 
@@ -133,36 +138,36 @@ def entropy(tokens: Tensor) -> Tensor:
 @lru_cache(maxsize=8)
 def _table(n: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return the numbers from 0 to n - 1 and, for each, what a token with so many equals before it adds."""
-    ranks = torch.arange(n + 1, dtype=torch.float64, device=device)
+    ranks = torch.arange(n + 1, dtype=_wide(device), device=device)
     return torch.arange(n, device=device), torch.special.xlogy(ranks, ranks).diff()
 
 
 def _repetition(rows: Tensor) -> Tensor:
     longest = min(LONGEST_PERIOD, rows.shape[1] - 1)
     if longest < 1:
-        return torch.full((), math.nan, dtype=torch.float64, device=rows.device)
+        return torch.full((), math.nan, dtype=_wide(rows.device), device=rows.device)
     windows = rows.unfold(1, longest + 1, 1)
     same = (windows[:, :, :-1] == windows[:, :, -1:]).sum(1, dtype=torch.int32)
-    return same.amax(1).double().mean() / windows.shape[1]
+    return same.amax(1).to(_wide(rows.device)).mean() / windows.shape[1]
 
 
 def _padding(rows: Tensor) -> Tensor:
     """Return the share of tokens in a run of two and more equal ones at the beginning or the end of their row."""
     length = rows.shape[1]
     if length < 2:
-        return torch.zeros((), dtype=torch.float64, device=rows.device)
+        return torch.zeros((), dtype=_wide(rows.device), device=rows.device)
     found = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
     for edge in (rows, rows.flip(1)):
         run = (edge == edge[:, :1]).to(torch.int32).cumprod(1).sum(1)
         found += torch.where(run > 1, run, 0)
-    return (found.clamp(max=length).double() / length).mean()
+    return (found.clamp(max=length).to(_wide(rows.device)) / length).mean()
 
 
 def _of_floats(values: Tensor) -> Tensor:
     every = values.reshape(-1)
-    flat = every[:: max(1, math.ceil(every.numel() / MOST_FLOATS))].double()
+    flat = every[:: max(1, math.ceil(every.numel() / MOST_FLOATS))].to(_wide(every.device))
     good = flat.isfinite()
-    count = good.sum(dtype=torch.float64)
+    count = good.sum(dtype=flat.dtype)
     mean = torch.where(good, flat, 0.0).sum() / count
     variance = torch.where(good, flat - mean, 0.0).square().sum() / count
     # One NaN between the sampled numbers counts too; a sum of finite ones in half precision might not be finite.

@@ -12,6 +12,7 @@ from torch import nn
 from . import compiling, random_state
 from .activations import Activations
 from .attention import Attention
+from .batches import Batches
 from .boundary import Boundary
 from .names import has_compiled, modules
 from .routing import Routing
@@ -24,6 +25,7 @@ class Forwards:
         self._model, self._boundary = model, boundary
         self.activations = Activations(model, chosen, self.counts, boundary.guard("activations"))
         self.routing = Routing(model, self.counts, boundary.guard("routing"))
+        self.batches = Batches()
         self.attention: Attention | None = None
         self.has_compiled = False
         """Whether part of the model runs compiled; nothing inside can be seen."""
@@ -40,7 +42,7 @@ class Forwards:
         guard = self._boundary.guard("forward")
         compiling.listen(self._compile_listener)
         self._handles = [
-            self._model.register_forward_pre_hook(guard(self._before)),
+            self._model.register_forward_pre_hook(guard(self._before), with_kwargs=True),
             self._model.register_forward_hook(guard(self._after), always_call=True),
         ]
         self.has_compiled = has_compiled(self._model)
@@ -95,7 +97,7 @@ class Forwards:
         seen, self._seen = self._seen, 0
         return seen or None
 
-    def _before(self, _module: nn.Module, _args: object) -> None:
+    def _before(self, _module: nn.Module, args: object, kwargs: object) -> None:
         if torch.compiler.is_compiling():
             return
         if self._depth == 0:
@@ -106,6 +108,7 @@ class Forwards:
         if not self._seen:
             self._random = random_state.take()
         self._seen += 1
+        self._boundary.call("batch", self.batches.see, [args, kwargs])
         if self.activations.armed and self.attention is not None and not self._compiles():
             self.attention.enter()
 

@@ -146,6 +146,7 @@ class Probe:
         self.statistics.measure(found, scaler, self._last, ratio=sampled)
         if self._last is not None and "scale" in found.vectors:
             self._last.vectors["next_scale"] = found.vectors["scale"]
+        self._boundary.call("batch", self._note_batches, found)
         self._boundary.call("routing", self._note_shares, found)
         if sampled:
             self._boundary.call("activations", self._note_activations, found)
@@ -213,6 +214,11 @@ class Probe:
                 found.vectors[f"lr{len(found.learning_rates)}"] = rate.detach().clone()
                 rate = None
             found.learning_rates.append(None if rate is None else float(rate))
+
+    def _note_batches(self, found: Measurement) -> None:
+        seen = self.forwards.batches.collect()
+        if seen is not None:
+            found.vectors["batches"] = seen
 
     def _note_shares(self, found: Measurement) -> None:
         for name, counts in self.forwards.routing.collect().items():

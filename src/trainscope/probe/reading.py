@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from .activations import Sampled, combine
+from .batches import Farthest
 from .measurement import High, Measurement, Sum
 from .names import Watched, modules
 from .statistics import FLAT
@@ -70,6 +71,7 @@ class Reader:
         self._modules = dict(modules(model))
         self._rows: dict[str, int] = {}
         self._flat: list[int] = []
+        self._batches = Farthest()
 
     def read(
         self, found: Sequence[Measurement], vectors: Sequence[Mapping[str, Tensor]]
@@ -79,7 +81,7 @@ class Reader:
         readings = []
         bad = False
         for one, moved, (scalars, columns, valid) in zip(found, vectors, parameters, strict=True):
-            scalars.update(_scalars(one, moved))
+            scalars.update(_scalars(one, moved) | self._batches.scalars(moved))
             if "sums" in moved:
                 norm = scalars["grad_norm_before_clip"]
                 bad = norm is not None and not math.isfinite(norm)

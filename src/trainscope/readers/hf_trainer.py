@@ -2,8 +2,8 @@
 
 Recognised by   a JSON object with a ``log_history`` list, whatever its name; a folder with
                 ``trainer_state.json`` or ``checkpoint-*/trainer_state.json``
-Keeps           numeric keys under canonical names (``loss`` -> ``train/loss``); training arguments that
-                lie beside it as JSON
+Keeps           numeric keys under canonical names (``loss`` -> ``train/loss``); the training arguments are
+                read by :mod:`trainscope.readers.beside`
 Drops           the closing summary row (its ``train_loss`` is an average over the run): it goes to the config
 Quirks          of a folder's states the one with the most steps is read; a cut file is read up to the cut
 Reference       https://huggingface.co/docs/transformers/main_classes/callback#transformers.TrainerState
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from trainscope.core.errors import NoDataError, ReadError
-from trainscope.core.run import Note, Run, Scalar
+from trainscope.core.run import Note, Run
 from trainscope.readers.assemble import Shape, runs_of
 from trainscope.readers.json_document import cut_note, objects_in_array
 from trainscope.readers.records import RecordTable
@@ -40,7 +40,6 @@ _CONFIG_KEYS = (
     "best_metric",
     "total_flos",
 )
-_ARGUMENT_FILES = ("training_args.json", "args.json")
 
 
 def sniff(head: Head) -> bool:
@@ -74,12 +73,12 @@ def _steps(state: Path) -> int:
 
 def read_runs(source: Source) -> list[Run]:
     """Return the run of a trainer state."""
-    inner, folder = source, source.path.parent if source.data is None else None
+    inner = source
     if source.is_folder:
         state = state_in(source.path)
         if state is None:
             raise ReadError(source.given, f"no {STATE} in this folder or its checkpoint-* folders")
-        inner, folder = Source(str(state)), source.path
+        inner = Source(str(state))
     decoded = inner.decoded()
     if decoded.binary:
         raise ReadError(inner.given, "is a binary file, not JSON")
@@ -93,7 +92,6 @@ def read_runs(source: Source) -> list[Run]:
     records.add(history)
     table = records.table()
     table.notes += [*decoded.notes, *notes]
-    table.config.update(_arguments(folder))
     table.config.update({key: state_[key] for key in _CONFIG_KEYS if isinstance(state_.get(key), (int, float))})
     return runs_of(table, source, Shape(NAME, splits=False))
 
@@ -116,15 +114,3 @@ def _parse(text: str, source: Source) -> tuple[dict[str, Any], list[dict[str, An
     other = len(state["log_history"]) - len(history)
     notes = [Note("malformed_line", f"{other} entries of log_history are no objects", other)] if other else []
     return state, history, notes
-
-
-def _arguments(folder: Path | None) -> dict[str, Scalar]:
-    """Return the training arguments that lie beside the state as JSON, scalars only."""
-    for name in _ARGUMENT_FILES if folder is not None else ():
-        try:
-            found = json.loads((folder / name).read_text(encoding="utf-8"))  # type: ignore[operator]
-        except (OSError, ValueError, RecursionError):
-            continue
-        if isinstance(found, dict):
-            return {k: v for k, v in found.items() if v is None or isinstance(v, (str, int, float, bool))}
-    return {}

@@ -20,6 +20,7 @@ from trainscope.readers import (
     wandb_chart,
 )
 from trainscope.readers.base import Reader
+from trainscope.readers.beside import configured
 from trainscope.readers.source import Head, Source, open_source
 
 READERS: tuple[Reader, ...] = (
@@ -67,7 +68,7 @@ def read_runs(path: str | Path, *, format: str | None = None) -> list[Run]:
 
     source = open_source(path)
     with np.errstate(all="ignore"):  # infinities are data here: a difference of two is no warning to a user
-        return reader_for(source, format).read_runs(source)
+        return configured(reader_for(source, format).read_runs(source), source)
 
 
 def reader_for(source: Source, name: str | None = None) -> Reader:

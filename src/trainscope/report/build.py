@@ -15,6 +15,8 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Note, Run, Series
 from trainscope.core.settings import Settings
 from trainscope.detectors import Judgement
+from trainscope.diagnosis.signs import Story
+from trainscope.diagnosis.story import tell
 from trainscope.report import gate
 from trainscope.report.document import (
     SCHEMA_VERSION,
@@ -46,6 +48,8 @@ class Judged:
     """Ids of all detectors that were asked, in report order."""
     known: Mapping[str, Severity] | None = None
     """Fingerprint to severity of the baseline's findings; None without a baseline."""
+    stories: tuple[Story, ...] | None = None
+    """Of these findings; told when they are needed, where not given."""
 
 
 def portable(source: str) -> str:
@@ -115,7 +119,7 @@ def build_document(
 
 def _run_entry(identity: str, one: Judged) -> RunEntry:
     run = one.run
-    story, incidents = told(run, one.judgement.findings)
+    story, incidents = told(tell(run, one.judgement.findings) if one.stories is None else one.stories)
     return RunEntry.model_validate(
         {
             "id": identity,

@@ -6,21 +6,13 @@ import math
 
 from trainscope.core.run import Run
 from trainscope.diagnosis.case import Case
-from trainscope.diagnosis.signs import Explanation, Sign, Story
+from trainscope.diagnosis.signs import Story
 from trainscope.diagnosis.weight_change import LayerChange, WeightChange, between
-from trainscope.report.build import number
-from trainscope.report.case_document import (
-    CaseEntry,
-    ExplanationEntry,
-    IncidentEntry,
-    LayerChangeEntry,
-    ReplayEntry,
-    SignEntry,
-    Status,
-    WeightChangeEntry,
-)
-from trainscope.report.document import Number, RunEntry
+from trainscope.report.case_document import CaseEntry, LayerChangeEntry, ReplayEntry, Status, WeightChangeEntry
+from trainscope.report.document import RunEntry
 from trainscope.report.gate import count
+from trainscope.report.number import number
+from trainscope.report.part import Number
 from trainscope.report.text import plural, well_formed
 
 
@@ -39,7 +31,7 @@ def case_entry(case: Case, run: RunEntry, replay: ReplayEntry | None = None) -> 
         summary=_summary(case, run),
         run=run,
         counts=count(run.findings),
-        incidents=[incident_entry(story, is_main=story is case.main) for story in case.stories],
+        main=next((n for n, story in enumerate(case.stories, 1) if story is case.main), None),
         weight_change=None if change is None or case.run.layers is None else change_entry(change),
         replay=replay,
         unknown=_unknown(case, change),
@@ -84,51 +76,6 @@ def _unknown(case: Case, change: WeightChange | None) -> list[str]:
     return list(dict.fromkeys(map(well_formed, found)))
 
 
-def incident_entry(story: Story, *, is_main: bool) -> IncidentEntry:
-    """Return a story as an entry."""
-    return IncidentEntry(
-        onset=story.onset,
-        end=story.end,
-        loss_step=story.loss_step,
-        lead=story.lead,
-        layer=_text(story.layer),
-        parameter=_text(story.parameter),
-        signs=[_sign(sign) for sign in story.signs],
-        explanations=[_explanation(e) for e in story.explanations],
-        suspects=list(story.suspects),
-        missing=[well_formed(m) for m in story.missing],
-        is_main=is_main,
-    )
-
-
-def _sign(sign: Sign) -> SignEntry:
-    return SignEntry.model_validate(
-        {
-            "step": sign.step,
-            "end_step": sign.end_step,
-            "stage": sign.stage.name.lower(),
-            "signal": well_formed(sign.signal),
-            "event": well_formed(sign.event),
-            "where": _text(sign.where),
-            "score": number(sign.score),
-            "detector": sign.detector,
-        }
-    )
-
-
-def _explanation(found: Explanation) -> ExplanationEntry:
-    return ExplanationEntry(
-        cause=found.cause.value,
-        title=well_formed(found.title),
-        weight=min(max(found.weight, 0.0), 1.0),
-        because=[well_formed(b) for b in found.because],
-        missing=[well_formed(m) for m in found.missing],
-        layer=_text(found.layer),
-        parameter=_text(found.parameter),
-        fixes=[well_formed(f) for f in found.fixes],
-    )
-
-
 def change_entry(change: WeightChange) -> WeightChangeEntry:
     """Return a change of weights as an entry."""
     return WeightChangeEntry(
@@ -162,7 +109,3 @@ def optional(value: float | None) -> Number | None:
 
 def _pair(pair: tuple[float, float] | None) -> tuple[Number, Number] | None:
     return None if pair is None else (number(pair[0]), number(pair[1]))
-
-
-def _text(text: str | None) -> str | None:
-    return None if text is None else well_formed(text)

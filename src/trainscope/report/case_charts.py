@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from trainscope.core.run import FloatArray
 from trainscope.report.axis import step_axis, value_axis
-from trainscope.report.case_document import BandEntry, IncidentEntry, SignEntry
+from trainscope.report.case_document import BandEntry
 from trainscope.report.case_text import STAGES
 from trainscope.report.charts import BOTTOM, LEFT, RIGHT, TOP, Chart, Line, Mark, Shade, Tick, spread
-from trainscope.report.document import Number
 from trainscope.report.frame import Frame
+from trainscope.report.part import Number
+from trainscope.report.story_document import Incident, StoryEvent
 from trainscope.report.text import figure, label, plural
 
 LANE = 30.0
@@ -58,9 +59,9 @@ class Lanes:
     alt: str
 
 
-def lanes(incident: IncidentEntry, width: float, x_name: str) -> Lanes:
+def lanes(incident: Incident, events: Sequence[StoryEvent], width: float, x_name: str) -> Lanes:
     """Lay out an incident: one lane a stage, in causal order, and a numbered dot for each sign."""
-    signs = incident.signs[:MOST_DOTS]
+    signs = events[:MOST_DOTS]
     stages = [stage for stage in STAGES if any(s.stage == stage for s in signs)]
     first, last = _span(signs, incident.loss_step)
     right, bottom = width - RIGHT, 12.0 + LANE * len(stages)
@@ -91,11 +92,11 @@ def lanes(incident: IncidentEntry, width: float, x_name: str) -> Lanes:
         ticks=tuple(Tick(round(x_of(t), 1), text) for t, text in zip(axis.ticks, axis.labels, strict=True)),
         dots=tuple(sorted(dots, key=lambda d: int(d.number))),
         loss_x=None if loss is None else round(x_of(loss), 1),
-        alt=f"{plural(len(incident.signs), 'sign')} from {x_name} {incident.onset} to {incident.end}",
+        alt=f"{plural(len(events), 'sign')} from {x_name} {incident.onset} to {incident.end}",
     )
 
 
-def _span(signs: Sequence[SignEntry], loss_step: int | None) -> tuple[int, int]:
+def _span(signs: Sequence[StoryEvent], loss_step: int | None) -> tuple[int, int]:
     """Return the steps to show: all beginnings, with room on both sides; a bar may run out of the picture."""
     steps = [s.step for s in signs] + ([loss_step] if loss_step is not None else [])
     room = max((max(steps) - min(steps)) // 4, 5)

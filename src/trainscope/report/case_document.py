@@ -15,40 +15,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from trainscope.report.document import Count, Counts, ErrorEntry, Number, Part, RunEntry, Scalar, Tool
+from trainscope.report.document import Counts, ErrorEntry, RunEntry, Tool
+from trainscope.report.part import Count, Number, Part, Scalar, Share
+from trainscope.report.story_document import StageName
 
 CASE_VERSION = "1.0"
 
-Share = Annotated[float, Field(ge=0, le=1)]
-StageName = Literal["data", "schedule", "update", "gradient", "activation", "loss", "eval"]
 Status = Literal["broken", "stable", "unjudged"]
-
-
-class SignEntry(Part):
-    """One thing that left its usual range."""
-
-    step: int
-    end_step: int | None = None
-    stage: StageName
-    signal: str
-    event: str
-    where: str | None = None
-    score: Number = 0
-    """Robust standard deviations of this run; 0 where exact."""
-    detector: str | None = None
-
-
-class ExplanationEntry(Part):
-    """One possible cause with what speaks for it."""
-
-    cause: str
-    title: str
-    weight: Share
-    because: list[str] = Field(default_factory=list)
-    missing: list[str] = Field(default_factory=list)
-    layer: str | None = None
-    parameter: str | None = None
-    fixes: list[str] = Field(default_factory=list)
 
 
 class LayerChangeEntry(Part):
@@ -83,35 +56,19 @@ class WeightChangeEntry(Part):
     """Why no parameter has a number."""
 
 
-class IncidentEntry(Part):
-    """One incident, told in order."""
-
-    onset: int
-    end: int
-    loss_step: int | None = None
-    lead: int | None = None
-    """Steps from the first sign to the loss; null where the loss does not show it."""
-    layer: str | None = None
-    """First layer to show it."""
-    parameter: str | None = None
-    signs: list[SignEntry]
-    explanations: list[ExplanationEntry] = Field(default_factory=list)
-    suspects: list[int] = Field(default_factory=list)
-    """Steps whose batches look bad by themselves."""
-    missing: list[str] = Field(default_factory=list)
-    is_main: bool = False
-    """The one that matters most; exactly one incident of a run is."""
-
-
 class ReplayEntry(Part):
-    """How to train again, as the replay planner says."""
+    """How to train again, as ``trainscope replay`` plans it."""
 
-    title: str
-    steps: list[str] = Field(default_factory=list)
-    """What to do, in order."""
-    skip_batches: list[int] = Field(default_factory=list)
+    action: Literal["skip", "fix", "rerun"]
+    reason: str
     checkpoint: str | None = None
+    """Where to begin again; null is the start of training."""
+    rewind_to_step: int | None = None
+    skip_batches: list[int] = Field(default_factory=list)
+    """Positions of the batches to leave out."""
     notes: list[str] = Field(default_factory=list)
+    commands: list[str] = Field(default_factory=list)
+    """What to type next."""
 
 
 class CaseEntry(Part):
@@ -122,7 +79,8 @@ class CaseEntry(Part):
     """The verdict in a sentence."""
     run: RunEntry
     counts: Counts
-    incidents: list[IncidentEntry] = Field(default_factory=list)
+    main: Annotated[int, Field(ge=1)] | None = None
+    """Number of the run's incident that matters most, from 1; null where there is none."""
     weight_change: WeightChangeEntry | None = None
     """From before the onset of the main incident to after it; null where there is none."""
     replay: ReplayEntry | None = None

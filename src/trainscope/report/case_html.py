@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from trainscope.core.run import Run
 from trainscope.report import case_text
 from trainscope.report.case_charts import Lanes, fate_chart, lanes
-from trainscope.report.case_document import CaseEntry, CaseFile, ClusterEntry, IncidentEntry, WeightChangeEntry
+from trainscope.report.case_document import CaseEntry, CaseFile, ClusterEntry, WeightChangeEntry
 from trainscope.report.charts import Chart
 from trainscope.report.html import environment, stylesheet, trusted
 from trainscope.report.panels import NARROW, WIDE, Panels, panels_for
+from trainscope.report.story_document import Incident, StoryEvent
 from trainscope.report.survey_build import TITLES
 from trainscope.report.tiles import Tile, tiles_for
 
@@ -31,7 +32,9 @@ TONES: Mapping[str, str] = {"broken": "fail", "stable": "pass", "unjudged": "err
 class IncidentView:
     """One incident with its drawing in two widths."""
 
-    entry: IncidentEntry
+    entry: Incident
+    signs: list[StoryEvent]
+    is_main: bool
     wide: Lanes
     narrow: Lanes
 
@@ -76,6 +79,7 @@ def render(file: CaseFile, runs: Sequence[Run] = ()) -> str:
         words=WORDS,
         tones=TONES,
         titles=TITLES,
+        actions=case_text.ACTIONS,
         most_layers=case_text.MOST_LAYERS,
         css=trusted(css),
         css_hash=digest,
@@ -83,15 +87,18 @@ def render(file: CaseFile, runs: Sequence[Run] = ()) -> str:
 
 
 def _case(entry: CaseEntry, run: Run | None) -> CaseView:
-    x_name = entry.run.x_axis
     return CaseView(
         entry=entry,
         tiles=tiles_for(entry.run),
         panels=None if run is None else panels_for(entry.run, run),
-        incidents=tuple(
-            IncidentView(i, lanes(i, WIDE - 40, x_name), lanes(i, NARROW, x_name)) for i in entry.incidents
-        ),
+        incidents=tuple(_incident(incident, number, entry) for number, incident in enumerate(entry.run.incidents, 1)),
     )
+
+
+def _incident(incident: Incident, number: int, entry: CaseEntry) -> IncidentView:
+    signs, x_name = case_text.events_of(entry.run, number), entry.run.x_axis
+    wide, narrow = (lanes(incident, signs, width, x_name) for width in (WIDE - 40, NARROW))
+    return IncidentView(incident, signs, number == entry.main, wide, narrow)
 
 
 def _cluster(entry: ClusterEntry) -> ClusterView:
@@ -115,6 +122,7 @@ def _environment() -> Environment:
         "lead_short": case_text.lead_short,
         "causes_words": case_text.causes_words,
         "probability": case_text.probability,
+        "replay_words": case_text.replay_words,
         "setting": case_text.setting,
         "grown": case_text.grown,
         "longest": longest,

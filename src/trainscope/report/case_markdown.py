@@ -8,15 +8,25 @@ from trainscope.report.case_document import (
     CaseEntry,
     CaseFile,
     DiffEntry,
-    ExplanationEntry,
-    IncidentEntry,
     ReplayEntry,
     WeightChangeEntry,
 )
-from trainscope.report.case_text import MOST_LAYERS, STAGES, change_words, grown, setting, where_first, without_number
+from trainscope.report.case_text import (
+    ACTIONS,
+    MOST_LAYERS,
+    STAGES,
+    change_words,
+    events_of,
+    grown,
+    replay_words,
+    setting,
+    where_first,
+    without_number,
+)
 from trainscope.report.document import ErrorEntry
 from trainscope.report.gate import describe
 from trainscope.report.markdown import cell, code, details, escape, finding_lines, row
+from trainscope.report.story_document import ExplanationEntry, Incident, StoryEvent
 from trainscope.report.survey_markdown import survey_lines
 from trainscope.report.text import figure, label, plural
 
@@ -58,9 +68,9 @@ def _case(case: CaseEntry) -> Iterator[str]:
     steps = f"{run.x_axis}s {run.steps.first} to {run.steps.last}"
     yield " · ".join((code(run.source), escape(label(run.format)), steps, describe(case.counts)))
     yield ""
-    for number, incident in enumerate(case.incidents, 1):
-        which = "" if len(case.incidents) == 1 else f" {number}" + (" (the main one)" if incident.is_main else "")
-        yield from _incident(incident, which, run.x_axis)
+    for number, incident in enumerate(run.incidents, 1):
+        which = "" if len(run.incidents) == 1 else f" {number}" + (" (the main one)" if number == case.main else "")
+        yield from _incident(incident, events_of(run, number), which, run.x_axis)
     if case.weight_change is not None:
         yield "## How the weights moved"
         yield ""
@@ -82,17 +92,17 @@ def _case(case: CaseEntry) -> Iterator[str]:
     yield from _rest(case)
 
 
-def _incident(incident: IncidentEntry, which: str, x_name: str) -> Iterator[str]:
+def _incident(incident: Incident, events: Sequence[StoryEvent], which: str, x_name: str) -> Iterator[str]:
     yield f"## What happened{which}"
     yield ""
     yield row([x_name.capitalize(), "Before the loss", "Stage", "Sign", "Where"])
     yield "| ---: | ---: | --- | --- | --- |"
-    for sign in incident.signs:
+    for sign in events:
         ahead = "-" if incident.loss_step is None else str(incident.loss_step - sign.step)
         end = "" if sign.end_step in (None, sign.step) else f" to {sign.end_step}"
         said = f"{cell(sign.signal, 60)} {escape(sign.event)}"
         where = "" if sign.where is None else cell(sign.where)
-        yield row([f"{sign.step}{end}", ahead, STAGES[sign.stage], said, where])
+        yield row([f"{sign.step}{end}", ahead, STAGES.get(sign.stage or "", ""), said, where])
     yield ""
     first = where_first(incident)
     if first is not None:
@@ -158,12 +168,11 @@ def _diff(diff: DiffEntry) -> Iterator[str]:
 def _replay(replay: ReplayEntry) -> Iterator[str]:
     yield "## Train again"
     yield ""
-    yield f"{escape(replay.title)}."
+    yield f"**{ACTIONS[replay.action]}.** {' '.join(escape(text) for text in replay_words(replay))}"
     yield ""
-    for number, step in enumerate(replay.steps, 1):
-        yield f"{number}. {escape(step)}"
     for note in replay.notes:
         yield f"- {escape(note)}"
+    yield from (f"- {code(command)}" for command in replay.commands)
     yield ""
 
 

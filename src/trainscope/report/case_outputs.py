@@ -10,11 +10,11 @@ def render(form: str, reported: Reported) -> str:
     if form == "json":
         return reported.file.to_json()
     if form == "markdown":
-        from trainscope.report import case_markdown
+        from trainscope.report.case_markdown import render as markdown
 
-        return case_markdown.render(reported.file)
+        return markdown(reported.file)
     if form == "html":
-        from trainscope.report import case_html
+        from trainscope.report.case_html import render as html
 
-        return case_html.render(reported.file, reported.runs)
+        return html(reported.file, reported.runs)
     raise ValueError(f"no form of a case file is called {form!r}")

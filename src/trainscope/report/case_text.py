@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from trainscope.core.positions import ranges
 from trainscope.report.case_document import (
     BandEntry,
     ClusterEntry,
-    IncidentEntry,
     LeadEntry,
+    ReplayEntry,
     TraitEntry,
     WeightChangeEntry,
 )
-from trainscope.report.document import Number, Scalar
-from trainscope.report.text import figure, plural
+from trainscope.report.document import RunEntry
+from trainscope.report.part import Number, Scalar
+from trainscope.report.story_document import Incident, StoryEvent
+from trainscope.report.text import figure, label, plural
 
 STAGES: Mapping[str, str] = {
     "data": "data",
@@ -24,6 +27,12 @@ STAGES: Mapping[str, str] = {
     "loss": "loss",
     "eval": "evaluation",
 }
+ACTIONS: Mapping[str, str] = {
+    "skip": "Skip batches",
+    "fix": "Fix the cause; skip no data",
+    "rerun": "Run the same steps again",
+}
+"""What a plan to train again comes to."""
 """Stage of a training step to the word for it, in the order in which they cause each other."""
 MOST_LAYERS = 10
 """Rows of a change of weights inside a longer report."""
@@ -94,7 +103,24 @@ def band_rows(band: BandEntry) -> list[tuple[int, Number | None, Number | None, 
     return [(band.offset[i], band.median[i], band.low[i], band.high[i], band.alive[i]) for i in places]
 
 
-def where_first(incident: IncidentEntry) -> str | None:
+def replay_words(replay: ReplayEntry) -> list[str]:
+    """Return a plan to train again, a sentence each."""
+    if replay.checkpoint is None:
+        begin = "Begin at the start: there is no checkpoint to go back to."
+    else:
+        begin = f"Begin at {label(replay.checkpoint)}, step {replay.rewind_to_step}."
+    said = [f"{replay.reason[:1].upper()}{replay.reason[1:]}.", begin]
+    if replay.skip_batches:
+        said.append(f"Leave out {plural(len(replay.skip_batches), 'batch', 'batches')}: {ranges(replay.skip_batches)}.")
+    return said
+
+
+def events_of(run: RunEntry, number: int) -> list[StoryEvent]:
+    """Return the signs of one incident, in order; incidents are numbered from 1."""
+    return [event for event in run.story if event.incident == number]
+
+
+def where_first(incident: Incident) -> str | None:
     """Return the parameter or layer that showed it first."""
     return incident.parameter or incident.layer
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from trainscope import __version__
 from trainscope.core.errors import ConfigError, ReadError
@@ -14,11 +16,14 @@ from trainscope.diagnosis.story import tell
 from trainscope.diagnosis.weight_change import between
 from trainscope.report.build import Judged, build_document, portable, run_id
 from trainscope.report.case_build import case_entry, change_entry
-from trainscope.report.case_document import CASE_VERSION, CaseFile, DiffEntry
+from trainscope.report.case_document import CASE_VERSION, CaseFile, DiffEntry, ReplayEntry
 from trainscope.report.document import RunEntry, Tool
-from trainscope.report.pipeline import Gathered, Progress, gather
+from trainscope.report.pipeline import Progress, gather
 from trainscope.report.survey_build import survey
 from trainscope.report.text import label, plural, printable, well_formed
+
+KEPT = ("checkpoints", "rng_states")
+"""What the folder of a run may hold to begin again from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +42,8 @@ def case_of(one: Judged) -> Case:
     judgement = one.judgement
     skipped = {s.detector for s in judgement.skipped}
     judged = tuple(d for d in one.detectors if d not in skipped)
-    return Case(one.run, judgement.findings, tell(one.run, judgement.findings), judged, judgement.skipped)
+    stories = tell(one.run, judgement.findings) if one.stories is None else one.stories
+    return Case(one.run, judgement.findings, stories, judged, judgement.skipped)
 
 
 def report_run(path: str, settings: Settings, *, progress: Progress | None = None) -> Reported:
@@ -53,16 +59,39 @@ def report_run(path: str, settings: Settings, *, progress: Progress | None = Non
     found = gather([path], settings, progress=progress)
     if len(found.judged) != 1:
         raise ReadError(path, _several([one.run for one in found.judged]))
-    entries = _entries(found, settings)
+    entries = build_document(found.judged, settings, found.errors).runs
     case = case_of(found.judged[0])
     file = CaseFile(
         schema_version=CASE_VERSION,
         tool=tool(),
         kind="run",
-        case=case_entry(case, entries[0]),
+        case=case_entry(case, entries[0], replay_of(case, entries[0])),
         errors=list(found.errors),
     )
     return Reported(file, (case.run,), found.failures)
+
+
+def replay_of(case: Case, entry: RunEntry) -> ReplayEntry | None:
+    """Return the plan to train a run again, with the checkpoints that its folder holds; None where nothing happened."""
+    from trainscope.replay.checkpoints import Checkpoint, of_run
+    from trainscope.replay.config import Source
+    from trainscope.replay.plan import Places, plan
+
+    folder = Path(case.run.source)
+    saved, random = ([Checkpoint(c.step, portable(c.path)) for c in of_run(folder, kind)] for kind in KEPT)
+    source = Source(id=entry.id, name=entry.name, path=entry.source)
+    found = plan(case.run, case.findings, case.stories, Places(saved, random), source=source)
+    if found is None:
+        return None
+    return ReplayEntry(
+        action=found.action,
+        reason=well_formed(found.reason),
+        checkpoint=found.checkpoint,
+        rewind_to_step=found.rewind_to_step,
+        skip_batches=found.skip_batches,
+        notes=[well_formed(note) for note in found.notes],
+        commands=[f"trainscope replay --run {shlex.quote(entry.source)}", *map(well_formed, found.commands)],
+    )
 
 
 def report_runs(paths: Sequence[str], settings: Settings, *, progress: Progress | None = None) -> Reported:
@@ -76,11 +105,12 @@ def report_runs(paths: Sequence[str], settings: Settings, *, progress: Progress 
         As :func:`trainscope.report.pipeline.analyze`.
     """
     found = gather(paths, settings, progress=progress)
+    entries = build_document(found.judged, settings, found.errors).runs
     file = CaseFile(
         schema_version=CASE_VERSION,
         tool=tool(),
         kind="runs",
-        survey=survey([case_of(one) for one in found.judged], _entries(found, settings), len(found.errors)),
+        survey=survey([case_of(one) for one in found.judged], entries, len(found.errors)),
         errors=list(found.errors),
     )
     return Reported(file, (), found.failures)
@@ -96,9 +126,9 @@ def report_diff(path: str, first: int, last: int) -> Reported:
     ConfigError
         If the run has not both steps.
     """
-    from trainscope.readers import read_runs
+    from trainscope.readers import find_logs, read_runs
 
-    runs = read_runs(path)
+    runs = [run for log in find_logs([path]) for run in read_runs(log)]
     if len(runs) != 1:
         raise ReadError(path, _several(runs))
     run = runs[0]
@@ -122,10 +152,6 @@ def report_diff(path: str, first: int, last: int) -> Reported:
 def tool() -> Tool:
     """Return who writes the file."""
     return Tool(name="trainscope", version=__version__)
-
-
-def _entries(found: Gathered, settings: Settings) -> list[RunEntry]:
-    return build_document(found.judged, settings, found.errors).runs
 
 
 def _several(runs: Sequence[Run]) -> str:

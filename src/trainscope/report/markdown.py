@@ -138,8 +138,11 @@ def finding_lines(finding: FindingEntry, run: RunEntry) -> Iterator[str]:
 def _chapter(chapter: Chapter, run: RunEntry) -> Iterator[str]:
     yield f"#### 🔎 Why: {escape(chapter.title)}"
     yield ""
-    yield f"Cause: **{escape(chapter.cause)}**" + (f" · {escape(chapter.place)}" if chapter.place else "")
-    yield ""
+    about = [f"Cause: **{escape(chapter.cause)}**"] if chapter.cause else []
+    about += [escape(chapter.place)] if chapter.place else []
+    if about:
+        yield " · ".join(about)
+        yield ""
     yield row((run.x_axis.capitalize(), "Stage", "Sign"))
     yield row(("---:", "---", "---"))
     for step, stage, text in chapter.events:

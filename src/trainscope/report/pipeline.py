@@ -16,6 +16,7 @@ from trainscope.core.run import Run
 from trainscope.core.settings import Settings
 from trainscope.detectors import Configured, configure, judge
 from trainscope.diagnosis.compare import IDS as COMPARERS
+from trainscope.diagnosis.story import tell
 from trainscope.report.build import Judged, build_document, portable
 from trainscope.report.document import Document, ErrorEntry
 from trainscope.report.text import label, printable, shorten
@@ -157,7 +158,9 @@ def is_judgeable(run: Run) -> bool:
 
 
 def _judged(run: Run, chosen: tuple[Configured, ...]) -> Judged:
-    return Judged(run, judge(run, chosen), tuple(one.detector.id for one in chosen))
+    judgement = judge(run, chosen)
+    # Told here, while the run's layers are at hand.
+    return Judged(run, judgement, tuple(one.detector.id for one in chosen), stories=tell(run, judgement.findings))
 
 
 def analysis_of(judged: Sequence[Judged], settings: Settings, errors: Sequence[ErrorEntry] = ()) -> Analysis:

@@ -16,7 +16,7 @@ from trainscope.diagnosis.fate import Band, common_fate, normalised
 from trainscope.diagnosis.from_findings import TOLD
 from trainscope.diagnosis.signature import signature
 from trainscope.diagnosis.traits import Traits, compare, settings_of
-from trainscope.report.build import number, scalar
+from trainscope.report.build import scalar
 from trainscope.report.case_build import optional, status_of
 from trainscope.report.case_document import (
     BandEntry,
@@ -30,8 +30,10 @@ from trainscope.report.case_document import (
     TraitEntry,
     TraitsEntry,
 )
-from trainscope.report.document import Number, RunEntry
+from trainscope.report.document import RunEntry
 from trainscope.report.gate import count
+from trainscope.report.number import number
+from trainscope.report.part import Number
 from trainscope.report.text import plural, well_formed
 
 TITLES: Mapping[str, str] = {detector.id: detector.title for detector in DETECTORS}

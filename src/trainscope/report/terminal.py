@@ -176,7 +176,8 @@ def _finding(finding: FindingEntry, entry: RunEntry, run: Run | None, *, width: 
 
 
 def _chapter(chapter: Chapter, entry: RunEntry, *, decorated: bool) -> Iterator[Row]:
-    yield Row("  why", f"{chapter.title} ({chapter.cause})", "bold magenta", "bold")
+    cause = f" ({chapter.cause})" if chapter.cause else ""
+    yield Row("  why", f"{chapter.title}{cause}", "bold magenta", "bold")
     for step, stage, text in chapter.events:
         yield Row("  ", f"{entry.x_axis} {step:>6}  {stage:<10}  {text}")
     if chapter.more:

@@ -68,6 +68,6 @@ def figure(value: float | str | None) -> str:
     return f"{value:.4g}"
 
 
-def plural(count: int, word: str) -> str:
-    """Return ``"1 finding"``, ``"2 findings"``."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+def plural(count: int, word: str, many: str = "") -> str:
+    """Return ``"1 finding"``, ``"2 findings"``; `many` where an s is not enough."""
+    return f"{count} {word}" if count == 1 else f"{count} {many or f'{word}s'}"

@@ -156,7 +156,7 @@ def compare_form(*, log: bool, width: int) -> Spec:
     two = alt.Scale(domain=["A", "B"], range=["var(--blue)", "var(--orange)"])
     dash = alt.Scale(domain=["A", "B"], range=[[1, 0], [6, 3]])
     value = alt.Y(
-        "v:Q", scale=alt.Scale(type=kind, zero=False, nice=False), axis=alt.Axis(title=None, labelExpr=NUMBER)
+        "v:Q", scale=alt.Scale(type=kind, nice=False, **linear), axis=alt.Axis(title=None, labelExpr=NUMBER)
     )
     tips = [alt.Tooltip("k:N", title="run"), alt.Tooltip("s:Q", title="step", format=","), alt.Tooltip("v:Q")]
     x = alt.X("s:Q", scale=x_scale, axis=steps)

@@ -36,6 +36,8 @@ class LayerLog:
         self._number = 0
         self._last_step = -1
         self.store = LayerStore(run, window=window, factor=factor)
+        self.statistics: dict[str, None] | None = {}
+        """Statistics of any block, in the order in which they came; None where an earlier session kept no count."""
 
     @property
     def last_step(self) -> int:
@@ -70,6 +72,8 @@ class LayerLog:
         ):
             self._writer = None
         writer = self._writer if self._writer is not None else self._start()
+        if self.statistics is not None:
+            self.statistics.update(dict.fromkeys(writer.columns))
         self._writer = None
         try:
             writer.write(self._buffer)

@@ -22,6 +22,8 @@ class Manifest:
     """Whether the run ended in good order."""
     layers: list[tuple[str, str]] = field(default_factory=list)
     """(name, file) in model order."""
+    statistics: list[str] | None = None
+    """Statistics that some layer has; None where that is not known. Whole only in a run that was closed."""
     windows: list[Window] = field(default_factory=list)
     dropped_windows: int = 0
     """Spike windows that were deleted because there were too many."""
@@ -35,6 +37,7 @@ class Manifest:
             "last_step": self.last_step,
             "closed": self.closed,
             "layers": [{"name": name, "file": file} for name, file in self.layers],
+            "statistics": self.statistics,
             "spikes": [window.entry() for window in self.windows],
             "dropped_spike_windows": self.dropped_windows,
             "rewinds": self.rewinds,
@@ -76,6 +79,8 @@ def load(run: Path) -> Manifest:
         found.last_step = int(raw.get("last_step", -1))
         found.closed = bool(raw.get("closed", False))
         found.layers = [(str(x["name"]), str(x["file"])) for x in raw.get("layers", ())]
+        said = raw.get("statistics")
+        found.statistics = None if said is None else [str(name) for name in said]
         found.windows = [
             Window(int(x["step"]), float(x["score"]), int(x["first"]), int(x["last"]), list(x.get("also", ())))
             for x in raw.get("spikes", ())

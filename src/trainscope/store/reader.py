@@ -15,10 +15,11 @@ from trainscope.store import folder, histograms, layout, manifest, schema, spike
 from trainscope.store.histograms import Counted
 from trainscope.store.journal_reader import JournalReader
 from trainscope.store.layers import name_of
+from trainscope.store.points import Points, last_of_each, points
+from trainscope.store.warm import WARM
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-Points = tuple[IntArray, FloatArray]
 
 
 def is_run(path: Path) -> bool:
@@ -61,7 +62,6 @@ class RunReader:
         self._files = self._layer_files()
         self._sessions: list[int] | None = None
         self._scalars: pa.Table | None = None
-        self._last_file: tuple[Path, pa.Table | None] | None = None
 
     @property
     def is_torn(self) -> bool:
@@ -79,7 +79,7 @@ class RunReader:
             table = pa.concat_tables(found, promote_options="default") if found else known.empty_table()
             if found and self.is_version_1:
                 table = self._renumbered(table)
-            self._scalars = table.take(pa.array(_last_of_each(table.column("step").to_numpy())))
+            self._scalars = table.take(pa.array(last_of_each(table.column("step").to_numpy())))
         return self._scalars
 
     def resumed_at(self) -> list[int]:
@@ -91,7 +91,9 @@ class RunReader:
         return tuple(dict.fromkeys((*self._files, *self._journal.names())))
 
     def layer_metrics(self) -> tuple[str, ...]:
-        """Return the statistics that some layer may have, known ones first."""
+        """Return the statistics that some layer may have, known ones first; of a closed run those that one has."""
+        if self.manifest.closed and self.manifest.statistics is not None:
+            return tuple(sorted(self.manifest.statistics, key=schema.place))
         found = dict.fromkeys(schema.LAYER_COLUMNS)
         for name in list(self._files)[:1]:
             known = stream.schema_of(self.path / layout.LAYERS / self._files[name])
@@ -108,18 +110,12 @@ class RunReader:
             return np.zeros(0, np.int64), np.zeros(0)
         step = np.concatenate([p[0] for p in parts])
         value = np.concatenate([p[1] for p in parts])
-        order = _last_of_each(step)
+        order = last_of_each(step)
         return step[order], value[order]
 
     def layer_histograms(self, layer: str) -> Counted:
         """Return the weight histograms of one layer in step order; the width is that of the newest."""
-        windows = [spikes.layers_path(self.path, window.step) for window in self.old_windows()]
-        file = self._files.get(layer)
-        homes = [] if file is None else [home / file for home in (*windows, self.path / layout.LAYERS)]
-        tables = [table for path in homes if (table := self._table(path)) is not None]
-        if self.is_version_1:
-            tables = [self._renumbered(table) for table in tables if len(table)]
-        return histograms.joined([*map(histograms.of_table, tables), *self._journal.histograms(layer)])
+        return histograms.joined([*map(histograms.of_table, self._tables_of(layer)), *self._journal.histograms(layer)])
 
     def layer_table(self, layer: str) -> pa.Table:
         """Return every column of one layer's file, histograms too; without what the journal still holds."""
@@ -152,7 +148,7 @@ class RunReader:
         if not rows:
             return np.zeros(0, np.int64), np.zeros((0, 0))
         step = np.array([row[0] for row in rows], dtype=np.int64)
-        order = _last_of_each(step)
+        order = last_of_each(step)
         return step[order], np.array([row[1] for row in rows], dtype=float)[order]
 
     def plugin_metrics(self) -> dict[tuple[str, str], Points]:
@@ -176,19 +172,23 @@ class RunReader:
         return [w for w in self.manifest.windows if w.first <= horizon]
 
     def _layer_parts(self, layer: str, metric: str) -> Iterator[Points]:
-        for window in self.old_windows():
-            file = self._files.get(layer)
-            if file is not None:
-                yield from _points(self._table(spikes.layers_path(self.path, window.step) / file), metric)
-        if layer in self._files:
-            path = self.path / layout.LAYERS / self._files[layer]
-            if self._last_file is None or self._last_file[0] != path:
-                self._last_file = (path, self._table(path))
-            table = self._last_file[1]
-            if table is not None and self.is_version_1 and len(table):
-                table = self._renumbered(table)
-            yield from _points(table, metric)
+        for table in self._tables_of(layer):
+            yield from points(table, metric)
         yield from self._journal.points(layer, metric)
+
+    def _tables_of(self, layer: str) -> list[pa.Table]:
+        """Return a layer's rows in old spike windows, then in its own file."""
+        kept = WARM.of(self)
+        if layer not in kept:
+            file = self._files.get(layer)
+            homes = [] if file is None else [spikes.layers_path(self.path, w.step) / file for w in self.old_windows()]
+            tables = [table for path in homes if (table := self._table(path)) is not None]
+            own = None if file is None else self._table(self.path / layout.LAYERS / file)
+            if own is not None:
+                tables.append(self._renumbered(own) if self.is_version_1 and len(own) else own)
+            WARM.keep(layer, tables)
+            return tables
+        return kept[layer]
 
     def _layer_files(self) -> dict[str, str]:
         """Return layer to file: as the manifest has it, then what else is there."""
@@ -229,21 +229,3 @@ class RunReader:
         step = step + offsets[np.minimum(session, len(offsets) - 1)]
         at = table.schema.get_field_index("step")
         return table.set_column(at, table.schema.field(at), pa.array(step))
-
-
-def _points(table: pa.Table | None, metric: str) -> Iterator[Points]:
-    if table is None or metric not in table.schema.names or not len(table):
-        return
-    column = table.column(metric)
-    valid = column.is_valid().to_numpy()
-    value = column.cast(pa.float64()).fill_null(np.nan).to_numpy()
-    yield table.column("step").to_numpy()[valid], value[valid]
-
-
-def _last_of_each(step: IntArray) -> IntArray:
-    """Return the indices that put `step` in order, the last of equal ones only."""
-    order = np.argsort(step, kind="stable")
-    ordered = step[order]
-    last = np.ones(len(step), dtype=bool)
-    last[:-1] = ordered[1:] != ordered[:-1]
-    return order[last]

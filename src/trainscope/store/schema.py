@@ -81,6 +81,11 @@ LAYER_COLUMNS: tuple[str, ...] = (
 HISTOGRAM_COLUMNS = ("hist_counts", "hist_edges")
 
 
+def place(statistic: str) -> int:
+    """Return where a statistic stands among :data:`LAYER_COLUMNS`, after all of them where it is not one."""
+    return LAYER_COLUMNS.index(statistic) if statistic in LAYER_COLUMNS else len(LAYER_COLUMNS)
+
+
 def global_schema(extra: Iterable[str] = ()) -> pa.Schema:
     """Return the schema of ``global.arrow``; `extra` names become nullable floats at the end."""
     known = [pa.field(name, kind) for name, kind in SCALAR_COLUMNS.items()]

@@ -232,6 +232,9 @@ class RunWriter:
         self._manifest = manifest.load(self.path)
         self._recent.extend(self._tables.adopt(self._recent.maxlen or 0))
         self._layers.adopt(self._manifest.layers)
+        # A killed session may have written more than its manifest says.
+        known = self._manifest.statistics if self._manifest.closed else None
+        self._layers.statistics = None if known is None else dict.fromkeys(known)
         self.next_step = max(self._tables.last_step, self._layers.last_step) + 1
         self._mirrored_step = self.next_step
         self._manifest.closed = False
@@ -239,6 +242,7 @@ class RunWriter:
     def _write_manifest(self) -> None:
         self._manifest.last_step = self.next_step - 1
         self._manifest.layers = self._layers.store.files.items()
+        self._manifest.statistics = None if self._layers.statistics is None else list(self._layers.statistics)
         folder.write_json(self.path / layout.MANIFEST, self._manifest.to_dict())
 
     def _copy_to_remote(self) -> None:

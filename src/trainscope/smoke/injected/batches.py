@@ -16,7 +16,7 @@ from typing import Any
 from ...probe import batch_statistics
 from . import hashing
 
-_KEY, _NUMBER, _HELD = "_trainscope_loader", "_trainscope_number", "_trainscope_held"
+_KEY, _NUMBER, _HELD = "_trainscope_signature", "_trainscope_number", "_trainscope_held"
 _AHEAD = "accelerate.data_loader"
 """Fetches a batch before it hands out the one before: training gets each one fetch later."""
 

@@ -1,0 +1,180 @@
+"""Plans from the command line: asked for or found, written whole, never over somebody else's file."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trainscope.replay.config import load
+
+
+def log(path: Path, fault=lambda loss: None) -> str:
+    rng = np.random.default_rng(0)
+    loss = 2 + 3 * np.exp(-np.arange(800) / 30) + 0.05 * rng.standard_normal(800)
+    fault(loss)
+    path.write_text("".join(json.dumps({"step": i, "loss": float(v), "lr": 1e-3}) + "\n" for i, v in enumerate(loss)))
+    return str(path)
+
+
+def spike(loss):
+    loss[400:403] += 3
+
+
+def test_a_checkpoint_and_batches_make_the_plan_of_the_manual(cli, tmp_path):
+    (tmp_path / "step_4400.pt").touch()
+    result = cli("replay", "--checkpoint", "step_4400.pt", "--skip-batches", "4521,4522,4523", "--resume")
+    assert (result.code, result.err) == (0, "written: replay_config.json\n")
+    plan = json.loads((tmp_path / "replay_config.json").read_text())
+    assert plan["skip_batches"] == [4521, 4522, 4523]
+    assert (plan["checkpoint"], plan["resume"], plan["rewind_to_step"]) == ("step_4400.pt", True, 4400)
+    assert "3 batches: 4521-4523" in result.out
+
+
+def test_batches_come_from_a_file_and_the_plan_goes_where_it_is_sent(cli, tmp_path):
+    (tmp_path / "batches.txt").write_text("4521\n4530-4532, 7\n")
+    result = cli("replay", "--checkpoint", "s3://bucket/ckpt-9", "--skip-batches", "@batches.txt", "--out", "-")
+    assert result.code == 0
+    assert result.err == ""
+    assert json.loads(result.out)["skip_batches"] == [7, 4521, 4530, 4531, 4532]
+    assert not (tmp_path / "replay_config.json").exists()
+
+
+def test_a_checkpoint_that_is_not_here_is_warned_of(cli):
+    result = cli("replay", "--checkpoint", "far.pt", "--skip-batches", "1")
+    assert result.code == 0
+    assert result.err.startswith("warning: far.pt: no such file or folder here")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ([], "nothing to plan: give --checkpoint and --skip-batches, or --run"),
+        (["--checkpoint", "a.pt"], "--skip-batches is missing"),
+        (["--checkpoint", "a.pt", "--skip-batches", "a"], "--skip-batches: 'a' is no batch number"),
+        (["--checkpoint", "a.pt", "--skip-batches", "@nothing"], "--skip-batches @nothing: cannot be read"),
+        (["--checkpoint", "a.pt", "--skip-batches", "1", "--checkpoints", "."], "--checkpoints belongs to --run"),
+        (["--run", "x.jsonl", "--skip-batches", "1"], "--run finds the batches itself"),
+        (["--run", "spike.jsonl", "--checkpoint", "last.pt"], "its name does not say which step it is of"),
+        (["--run", "spike.jsonl", "--checkpoints", "nowhere"], "nowhere: cannot be listed"),
+        (["--checkpoint", "a.pt", "--skip-batches", "1", "--out", "no/such/x.json"], "there is no folder"),
+    ],
+)
+def test_bad_input_is_one_line(cli, tmp_path, args, said):
+    log(tmp_path / "spike.jsonl", spike)
+    result = cli("replay", *args)
+    assert result.code == 2
+    (line,) = result.err.splitlines()[-1:]
+    assert line.startswith("error: ")
+    assert said in line
+    assert not (tmp_path / "replay_config.json").exists()
+
+
+def test_a_file_that_is_no_plan_is_never_written_over(cli, tmp_path):
+    asked = ("replay", "--checkpoint", "s3://a/1", "--skip-batches", "1")
+    (tmp_path / "replay_config.json").write_text('{"precious": 1}')
+    result = cli(*asked)
+    assert result.code == 2
+    assert "is there and is no replay configuration" in result.err
+    assert (tmp_path / "replay_config.json").read_text() == '{"precious": 1}'
+    (tmp_path / "replay_config.json").unlink()
+    assert cli(*asked).code == 0
+    assert cli("replay", "--checkpoint", "s3://a/1", "--skip-batches", "2").code == 0
+    assert load(tmp_path / "replay_config.json").skip_batches == [2]
+
+
+def test_a_run_is_planned_from_its_story(cli, tmp_path):
+    log(tmp_path / "spike.jsonl", spike)
+    (tmp_path / "ck").mkdir()
+    for step in (200, 300, 350):
+        (tmp_path / "ck" / f"step_{step}.pt").touch()
+    result = cli("replay", "--run", "spike.jsonl", "--checkpoints", "ck")
+    assert result.code == 0
+    plan = load(tmp_path / "replay_config.json")
+    assert (plan.checkpoint, plan.rewind_to_step, plan.onset) == ("ck/step_300.pt", 300, 400)
+    assert plan.skip_batches == list(range(300, 600))
+    assert plan.source is not None
+    assert plan.source.path == "spike.jsonl"
+    again = cli("replay", "--run", "spike.jsonl", "--checkpoints", "ck", "--output", "json")
+    assert json.loads(again.out) == json.loads((tmp_path / "replay_config.json").read_text())
+
+
+def test_a_healthy_run_has_no_plan(cli, tmp_path):
+    log(tmp_path / "healthy.jsonl")
+    result = cli("replay", "--run", "healthy.jsonl")
+    assert (result.code, result.out) == (0, "")
+    assert result.err == "no incident in this run: nothing to skip, nothing to rewind\n"
+    assert not (tmp_path / "replay_config.json").exists()
+
+
+def test_several_runs_must_be_told_apart(cli, tmp_path):
+    (tmp_path / "logs").mkdir()
+    log(tmp_path / "logs" / "a.jsonl", spike)
+    log(tmp_path / "logs" / "b.jsonl", spike)
+    result = cli("replay", "--run", "logs")
+    assert result.code == 2
+    assert "holds 2 runs; name one of them" in result.err
+
+
+def test_ci_writes_the_plan_beside_the_findings_and_takes_it_away_again(cli, tmp_path):
+    settings = tmp_path / "trainscope.toml"
+    settings.write_text(f'logs = ["{log(tmp_path / "a.jsonl", spike)}"]\n')
+    assert cli("ci", "--out", "out").code == 1
+    plan = load(tmp_path / "out" / "replay_config.json")
+    (run,) = json.loads((tmp_path / "out" / "findings.json").read_text())["runs"]
+    assert run["replay"]["path"] == "replay_config.json"
+    assert run["replay"]["skip_batches"] == plan.skip_batches
+    assert run["replay"]["action"] == "skip"
+    settings.write_text(f'logs = ["{log(tmp_path / "a.jsonl")}"]\n')
+    assert cli("ci", "--out", "out").code == 0
+    assert not (tmp_path / "out" / "replay_config.json").exists()
+
+
+TRAINING = """
+    import sys, torch
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    tokens = torch.randint(8, (2400, 24)).cumsum(1).remainder(8)
+    tokens[8 * 120 : 8 * 123] = torch.randint(8, 32, (24, 24)) if sys.argv[1:] == ["bad"] else 0
+    loader = torch.utils.data.DataLoader(tokens, batch_size=8)
+    model = torch.nn.Sequential(torch.nn.Embedding(32, 16), torch.nn.Linear(16, 32))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for batch in loader:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.slow
+def test_a_recorded_spike_is_planned_and_the_plan_is_proven(cli, tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(textwrap.dedent(TRAINING))
+    train = ("--", sys.executable, "train.py", "bad")
+    assert cli("smoke", "--steps", "220", *train).code == 0
+    assert cli("replay", "--run", "trainscope_smoke/smoke").code == 0
+    plan = load(tmp_path / "replay_config.json")
+    assert (plan.action, plan.skip_batches) == ("skip", [120, 121, 122])
+    result = cli("smoke", "--replay", "replay_config.json", *train)
+    assert result.code == 0, result.out + result.err
+    assert result.out.startswith("replay: verified: 3 batches left out: the incident of step 120 is gone")
+    (run,) = json.loads((tmp_path / "trainscope_replay" / "findings.json").read_text())["runs"]
+    assert run["replay"]["proof"]["verdict"] == "verified"
+    assert run["config"]["smoke.dropped_batches"] == "[120, 121, 122]"
+
+    result = cli("smoke", "--replay", "replay_config.json", "--out", "trainscope_smoke", *train)
+    assert (result.code, "holds the run to compare with" in result.err) == (2, True)
+
+    wrong = plan.model_copy(update={"skip_batches": [10, 11, 12], "steps": [10, 11, 12]})
+    (tmp_path / "wrong.json").write_text(wrong.to_json())
+    result = cli("smoke", "--replay", "wrong.json", *train)
+    assert (result.code, result.out.split(":")[1]) == (1, " still there")
+
+    (tmp_path / "mine.json").write_text('{"skip_batches": [3]}')
+    result = cli("smoke", "--replay", "mine.json", *train)
+    assert (result.code, "names no run to compare with" in result.err) == (2, True)

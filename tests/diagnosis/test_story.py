@@ -1,0 +1,210 @@
+"""Stories of runs with one known fault: the cause, the order, the place; and no story of health."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trainscope.core.finding import Finding, Severity
+from trainscope.core.run import Run, Series
+from trainscope.diagnosis.signs import Cause, Stage
+from trainscope.diagnosis.story import tell
+
+from .story_runs import AT, NAMES, STEPS, found_in, healthy, hurt, layers, only, run_of, stories
+
+SEEDS = pytest.mark.parametrize("seed", range(8))
+
+
+def bad_batch(seed: int, *, recorded: bool = True) -> Run:
+    series, table = healthy(seed), layers(seed)
+    hurt(series)
+    series["batch/token_entropy"][AT : AT + 3] = 4.5
+    for name in NAMES:
+        table[name, "grad_l2_norm"][AT : AT + 3] *= 6.0
+    if recorded:
+        return run_of(series, table)
+    return run_of({n: series[n] for n in ("train/loss", "train/grad_norm", "learning_rate")})
+
+
+def rate_leap(seed: int) -> Run:
+    series, table = healthy(seed), layers(seed)
+    series["learning_rate"][AT : AT + 5] *= 30.0
+    series["optimizer/update_norm"][AT : AT + 5] *= 30.0
+    for name in NAMES:
+        table[name, "update_l2_norm"][AT : AT + 5] *= 30.0
+        table[name, "update_ratio"][AT : AT + 5] *= 30.0
+    hurt(series, AT + 2, 8)
+    return run_of(series, table)
+
+
+def written_weights(seed: int) -> Run:
+    """Something multiplies one tensor by 10 between two steps; a smoke run sees the update itself."""
+    series, table = healthy(seed), layers(seed)
+    table["b.fc.weight", "weight_l2_norm"][AT:] = 30.0
+    hurt(series, AT, 10)
+    for name in NAMES[3:]:
+        table[name, "grad_l2_norm"][AT : AT + 10] *= 8.0
+    return run_of(series, table)
+
+
+def one_gradient(seed: int) -> Run:
+    series, table = healthy(seed), layers(seed)
+    table["a.out.weight", "grad_l2_norm"][AT : AT + 3] *= 300.0
+    table["a.out.weight", "update_ratio"][AT : AT + 3] *= 6.0
+    series["train/grad_norm"][AT : AT + 3] *= 100.0
+    series["train/loss"][AT + 1 : AT + 6] *= 1.6
+    return run_of(series, table)
+
+
+def overflow(seed: int) -> Run:
+    series, table = healthy(seed), layers(seed)
+    series["train/grad_norm"][AT:] = np.inf
+    series["train/loss"][AT + 1 :] = np.nan
+    table["b.proj.weight", "grad_l2_norm"][AT:] = np.inf
+    return run_of(series, table)
+
+
+def lost_state(seed: int) -> Run:
+    series = healthy(seed)
+    series["optimizer/v_norm"][AT:] = 1e-4 * (1.0 + np.arange(STEPS - AT))
+    return run_of(series, layers(seed))
+
+
+@SEEDS
+@pytest.mark.parametrize(
+    ("made", "cause"),
+    [
+        (bad_batch, Cause.DATA),
+        (rate_leap, Cause.SCHEDULE),
+        (written_weights, Cause.NUMERICS),
+        (one_gradient, Cause.NUMERICS),
+        (overflow, Cause.NUMERICS),
+        (lost_state, Cause.OPTIMIZER),
+    ],
+)
+def test_the_cause_that_was_put_in_is_named_first_at_its_step(made, cause, seed):
+    story = only(made(seed))
+    assert story.cause is cause
+    assert story.onset == AT
+    assert story.explanations[0].weight > 0.5
+    assert story.explanations[0].fixes
+
+
+@SEEDS
+def test_a_healthy_run_has_no_story(seed):
+    assert stories(run_of(healthy(seed), layers(seed))) == ()
+
+
+@SEEDS
+def test_even_findings_that_are_no_warning_make_no_story(seed):
+    run = run_of(healthy(seed), layers(seed))
+    note = Finding(
+        "grad_norm", Severity.INFO, "Peak", "It rose.", "train/grad_norm", start_step=AT, evidence={"ratio": 6.0}
+    )
+    assert tell(run, [note]) == ()
+
+
+@SEEDS
+def test_speed_and_logs_are_no_part_of_why_training_broke(seed):
+    run = run_of(healthy(seed), layers(seed))
+    slow = Finding("throughput", Severity.WARNING, "Slow", "It is slow.", "train/step_time", start_step=AT)
+    assert tell(run, [slow]) == ()
+
+
+def test_the_signs_stand_in_causal_order_and_the_lead_is_that_over_the_loss():
+    story = only(rate_leap(0))
+    assert [s.stage for s in story.signs if s.step == AT][:2] == [Stage.SCHEDULE, Stage.UPDATE]
+    assert [s.step for s in story.signs] == sorted(s.step for s in story.signs)
+    assert (story.loss_step, story.lead) == (AT + 2, 2)
+
+
+def test_a_bad_batch_is_a_suspect_and_a_leap_of_the_rate_has_none():
+    assert set(only(bad_batch(0)).suspects) == {AT, AT + 1, AT + 2}
+    assert only(rate_leap(0)).suspects == ()
+
+
+def test_the_layer_and_the_parameter_that_were_hurt_are_named():
+    for made, layer in ((written_weights, "b.fc"), (one_gradient, "a.out"), (overflow, "b.proj")):
+        story = only(made(0))
+        assert (story.layer, story.parameter) == (layer, f"{layer}.weight")
+        assert story.explanations[0].parameter == f"{layer}.weight"
+
+
+def test_an_update_that_holds_what_else_wrote_to_the_weights_names_it_too():
+    """The Python recorder takes the update from the weights before two steps."""
+    series, table = healthy(0), layers(0)
+    table["b.fc.weight", "update_l2_norm"][AT - 1] = 27.0
+    table["b.fc.weight", "update_ratio"][AT - 1] = 9.0
+    table["b.fc.weight", "weight_l2_norm"][AT:] = 30.0
+    series["optimizer/update_norm"][AT - 1] = 27.0
+    hurt(series, AT, 10)
+    story = only(run_of(series, table))
+    assert (story.cause, story.parameter) == (Cause.NUMERICS, "b.fc.weight")
+    assert "changed by themselves" in story.explanations[0].title
+
+
+def test_a_plain_log_tells_less_and_says_what_is_missing():
+    rich, poor = only(bad_batch(0)), only(bad_batch(0, recorded=False))
+    assert poor.cause is Cause.DATA
+    assert poor.explanations[0].weight < rich.explanations[0].weight
+    assert poor.suspects == ()
+    assert any("batch statistics" in text for text in poor.missing)
+    assert any("batch statistics" in text for text in poor.explanations[0].missing)
+    assert poor.layer is None
+
+
+def test_batches_that_look_like_all_others_are_not_blamed():
+    series = healthy(0)
+    hurt(series, steps=2)
+    story = only(run_of(series, layers(0)))
+    assert not story.explanations or story.explanations[0].weight < 0.5
+
+
+def test_a_loss_that_rises_before_the_rate_does_is_not_the_rates_fault():
+    series = healthy(0)
+    hurt(series, AT - 6, 4)
+    series["learning_rate"][AT:] *= 3.0
+    story = stories(run_of(series, layers(0)))[0]
+    blamed = {e.cause: e.weight for e in story.explanations}
+    assert blamed.get(Cause.SCHEDULE, 0.0) < 0.4
+
+
+def test_findings_of_one_incident_are_one_story_and_stay_findings():
+    run = rate_leap(0)
+    findings = found_in(run)
+    assert len([f for f in findings if f.severity >= Severity.WARNING]) >= 2
+    told = {s.detector for s in only(run).signs}
+    assert {f.detector for f in findings if f.severity >= Severity.WARNING} <= told
+
+
+def test_two_incidents_far_apart_are_two_stories():
+    series = healthy(0)
+    hurt(series, 120)
+    hurt(series, 250)
+    assert [s.onset for s in stories(run_of(series))] == [120, 250]
+
+
+def test_what_the_run_is_called_and_how_findings_are_ordered_changes_nothing():
+    run = bad_batch(3)
+    findings = found_in(run)
+    assert tell(run, findings) == tell(run, findings[::-1])
+
+
+def test_layers_with_hostile_names_and_broken_values_break_nothing():
+    series, table = healthy(0), layers(0, names=("a\x1b[31m.weight", "", ".weight", "nan"))
+    table["nan", "grad_l2_norm"][:] = np.nan
+    table["", "grad_l2_norm"] = np.zeros(0)
+    hurt(series)
+    for story in stories(run_of(series, table)):
+        assert story.signs
+
+
+def test_a_run_that_is_too_short_to_have_a_history_is_told_by_its_findings_alone():
+    loss = Series("train/loss", np.arange(12), np.linspace(3.0, 2.0, 12))
+    run = Run("short", "short", "csv", {"train/loss": loss})
+    spike = Finding(
+        "spikes", Severity.WARNING, "Loss spike", "train/loss jumped to 9 at step 8.", "train/loss", start_step=8
+    )
+    story = tell(run, [spike])[0]
+    assert [s.detector for s in story.signs] == ["spikes"]
+    assert story.signs[0].event == "jumped to 9 at step 8"

@@ -1,0 +1,168 @@
+"""The cause decides: bad batches are skipped, a spike without a cause skips a range, all else is fixed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trainscope.core.finding import Finding, Severity
+from trainscope.core.positions import ranges
+from trainscope.core.run import Run, Series
+from trainscope.diagnosis.signs import Cause, Explanation, Sign, Stage, Story
+from trainscope.replay.checkpoints import Checkpoint
+from trainscope.replay.config import Source
+from trainscope.replay.plan import Places, plan
+from trainscope.replay.text import lines
+
+SOURCE = Source(id="0" * 12, name="smoke", path="smoke")
+PLACES = Places([Checkpoint(100 * k, f"ckpt/step_{100 * k}.pt") for k in range(1, 10)])
+
+
+def a_run(per_step: int = 1, steps: int = 600, **extra: np.ndarray) -> Run:
+    step = np.arange(steps)
+    values = {
+        "train/loss": np.ones(steps),
+        "batch_index": per_step * step,
+        "batch/count": np.full(steps, per_step),
+        "batch/token_entropy": np.ones(steps),
+        "smoke/batch_hash": step + 16,
+        "micro_batches": np.full(steps, per_step),
+        **extra,
+    }
+    series = {name: Series(name, step, np.asarray(value, dtype=float)) for name, value in values.items()}
+    return Run("smoke", "out/smoke", "recorded", series, {"smoke.training_loader": 0})
+
+
+def a_story(cause: Cause | None, onset: int = 250, end: int = 256, detector: str = "spikes", **fields) -> Story:
+    explanations = () if cause is None else (Explanation(cause, f"the {cause} broke it", 1.0, fixes=("Lower it.",)),)
+    sign = Sign(onset, Stage.LOSS, "train/loss", "rose", detector=detector, end_step=end)
+    return Story((sign,), onset, end, onset, explanations=explanations, **fields)
+
+
+def bad(*steps: int) -> Finding:
+    return Finding(
+        "bad_batch", Severity.WARNING, "Bad batch", "bad", start_step=steps[0], end_step=steps[-1],
+        evidence={"steps": ranges(steps)},
+    )  # fmt: skip
+
+
+def planned(story, findings=(), run=None, places=PLACES):
+    stories = story if isinstance(story, tuple) else (story,)
+    found = plan(run if run is not None else a_run(), findings, stories, places, source=SOURCE)
+    assert found is not None
+    return found
+
+
+def test_bad_batches_are_skipped_and_nothing_else():
+    found = planned(a_story(Cause.DATA, suspects=(249, 250, 251, 252)), [bad(250, 251)])
+    assert (found.action, found.skip_batches, found.steps, found.cause) == ("skip", [250, 251], [250, 251], "data")
+    assert [(b.index, b.step, b.hash, b.is_bad) for b in found.batches] == [
+        (250, 250, "0000010a", True),
+        (251, 251, "0000010b", True),
+    ]
+    assert any("palliative" in note for note in found.notes)
+
+
+def test_without_a_detector_the_suspects_of_the_story_are_skipped():
+    assert planned(a_story(Cause.DATA, suspects=(250, 253))).skip_batches == [250, 253]
+
+
+def test_bad_batches_of_several_incidents_are_skipped_together():
+    stories = (a_story(Cause.DATA, suspects=(250,)), a_story(Cause.DATA, 400, 402, suspects=(400, 401)))
+    assert planned(stories, [bad(250), bad(400, 401)]).skip_batches == [250, 400, 401]
+
+
+def test_with_several_batches_a_step_the_whole_step_is_skipped():
+    found = planned(a_story(Cause.DATA), [bad(250)], a_run(per_step=4))
+    assert found.skip_batches == [1000, 1001, 1002, 1003]
+    assert any("a step has 4 batches" in note for note in found.notes)
+
+
+def test_the_checkpoint_is_at_least_a_hundred_steps_older_than_the_first_sign():
+    assert planned(a_story(Cause.DATA), [bad(250)]).checkpoint == "ckpt/step_100.pt"
+    assert planned(a_story(Cause.DATA, 300, 302), [bad(300)]).rewind_to_step == 200
+    found = planned(a_story(Cause.DATA), [bad(250)], places=Places([Checkpoint(240, "late.pt")]))
+    assert (found.checkpoint, found.rewind_to_step, found.resume) == (None, 0, False)
+    assert any("only 10 steps before" in n or "10 steps before it" in n for n in found.notes)
+    nothing = planned(a_story(Cause.DATA), [bad(250)], places=Places())
+    assert any("no checkpoint in the run's folder" in note for note in nothing.notes)
+
+
+def test_the_generator_state_of_the_checkpoint_is_named_where_it_was_recorded():
+    states = [Checkpoint(100, "rng_states/step_100.pkl"), Checkpoint(250, "rng_states/step_250.pkl")]
+    assert (
+        planned(a_story(Cause.DATA), [bad(250)], places=Places(PLACES.checkpoints, states)).rng_state == states[0].path
+    )
+    assert planned(a_story(Cause.DATA), [bad(250)], places=Places(PLACES.checkpoints, states[1:])).rng_state is None
+
+
+@pytest.mark.parametrize("cause", [Cause.OPTIMIZER, None])
+def test_a_spike_that_no_batch_explains_skips_the_range_around_it(cause):
+    found = planned(a_story(cause))
+    assert found.action == "skip"
+    assert found.skip_batches == list(range(150, 450))
+    assert "PaLM" in found.reason
+    assert "look like the others" in found.reason
+    assert not any(batch.is_bad for batch in found.batches)
+
+
+def test_a_long_incident_skips_five_hundred_batches_at_most():
+    assert planned(a_story(None, 150, 590)).skip_batches == list(range(50, 550))
+
+
+@pytest.mark.parametrize(
+    "cause", [Cause.SCHEDULE, Cause.STRUCTURE, Cause.ROUTING, Cause.GENERALIZATION, Cause.NUMERICS]
+)
+def test_what_is_not_in_the_data_is_fixed_and_no_batch_is_skipped(cause):
+    found = planned(a_story(cause))
+    assert (found.action, found.skip_batches, found.batches) == ("fix", [], [])
+    assert found.reason.startswith("do not skip data: the cause is ")
+    assert not any("--replay" in command for command in found.commands)
+
+
+def test_an_optimizer_that_is_used_wrongly_is_fixed():
+    assert planned(a_story(Cause.OPTIMIZER, detector="optimizer_state")).action == "fix"
+
+
+def test_nan_from_clean_data_runs_again_first():
+    found = planned(a_story(Cause.NUMERICS, detector="non_finite"))
+    assert (found.action, found.skip_batches) == ("rerun", [])
+    assert "hardware" in found.reason
+    assert planned(a_story(Cause.SCHEDULE, detector="non_finite")).action == "fix"
+
+
+def test_what_a_run_has_from_the_start_does_not_hide_an_incident():
+    stories = (a_story(Cause.GENERALIZATION, 0, 500), a_story(Cause.DATA, suspects=(250,)))
+    assert planned(stories, [bad(250)]).skip_batches == [250]
+
+
+def test_a_run_without_positions_counts_them_and_says_so():
+    run = Run("log", "log.csv", "csv", {"train/loss": Series("train/loss", np.arange(600), np.ones(600))})
+    found = planned(a_story(None), run=run)
+    assert found.skip_batches[:2] == [150, 151]
+    assert any("did not record its batches" in note for note in found.notes)
+    assert "were not recorded" in found.reason
+
+
+def test_without_a_story_there_is_nothing_to_plan():
+    assert plan(a_run(), [], (), PLACES, source=SOURCE) is None
+    by_epoch = Run("log", "log.csv", "csv", {}, x_axis="epoch")
+    assert plan(by_epoch, [], (a_story(Cause.DATA),), PLACES, source=SOURCE) is None
+
+
+def test_the_words_say_what_the_plan_says():
+    said = "\n".join(lines(planned(a_story(Cause.DATA), [bad(250, 251)]), "replay_config.json"))
+    for part in ("plan: skip batches", "cause: data", "ckpt/step_100.pt, step 100, resumed", "2 batches: 250-251",
+                 "hash 0000010a", "palliative", "trainscope smoke --replay replay_config.json -- COMMAND",
+                 "SkippingDataLoader"):  # fmt: skip
+        assert part in said
+    said = "\n".join(lines(planned(a_story(Cause.SCHEDULE)), "replay_config.json"))
+    assert "plan: do not skip data" in said
+    assert "SkippingDataLoader" not in said
+
+
+def test_the_command_of_a_plan_names_the_same_batches():
+    found = planned(a_story(None))
+    assert found.commands[0] == (
+        "trainscope replay --checkpoint ckpt/step_100.pt --skip-batches 150-449 --resume --out replay_config.json"
+    )

@@ -1,0 +1,149 @@
+"""A replay is held against its original: gone, still there, moved, or nothing proven."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from trainscope.core.run import Run, Series
+from trainscope.core.settings import Settings
+from trainscope.detectors import configure
+from trainscope.replay.alignment import align
+from trainscope.replay.config import ReplayConfig
+from trainscope.replay.proof import Verdict, prove
+
+N, AT = 300, 180
+SKIP = [180, 181, 182]
+CONFIG = ReplayConfig(skip_batches=SKIP, steps=SKIP, onset=AT)
+CHOSEN = configure(Settings())
+
+
+def clean(n: int = N + 10) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return 2.5 + 2 * np.exp(-np.arange(n) / 30) + 0.05 * rng.standard_normal(n)
+
+
+def a_run(loss: np.ndarray, positions: np.ndarray, dropped: list[int] | None = None, loader: bool = True) -> Run:
+    step = np.arange(len(loss))
+    values = {"train/loss": loss, "batch_index": positions, "train/grad_norm": 1 + 0 * loss}
+    config = {"smoke.data_loader": loader}
+    if dropped is not None:
+        config["smoke.dropped_batches"] = json.dumps(dropped)
+    return Run("smoke", "s", "recorded", {k: Series(k, step, np.asarray(v, float)) for k, v in values.items()}, config)
+
+
+def original() -> Run:
+    loss = clean()[:N].copy()
+    loss[AT : AT + 3] = 6.0
+    return a_run(loss, np.arange(N))
+
+
+def replayed(change=lambda loss: None, dropped=SKIP, **options) -> Run:
+    kept = np.array([p for p in range(N + 3) if p not in dropped])[:N]
+    loss = clean()[kept]
+    change(loss)
+    return a_run(loss, kept, dropped, **options)
+
+
+def rises(at: int, high: float = 6.0):
+    def change(loss):
+        loss[at : at + 3] = high
+
+    return change
+
+
+def test_a_spike_that_is_gone_is_verified_with_the_numbers_of_both_runs():
+    proof = prove(original(), replayed(), CONFIG, CHOSEN)
+    assert proof.verdict is Verdict.VERIFIED
+    assert "3 batches left out: the incident of step 180 is gone" in proof.reason
+    rows = {(row.metric, row.what): row for row in proof.rows}
+    highest = rows["train/loss", "highest in steps 180-182"]
+    assert highest.original == 6.0
+    assert highest.replay < 3.0
+    assert rows["train/loss", "usual before step 180"].original == rows["train/loss", "usual before step 180"].replay
+    difference = next(row for row in proof.rows if row.what.startswith("difference"))
+    assert difference.replay == 0.0, "the same batches, batch by batch, with the loss they had"
+    assert proof.notes == ("the loss is the same, bit by bit, for the 180 steps before step 180",)
+
+
+def test_a_spike_that_comes_again_is_still_there():
+    assert prove(original(), replayed(rises(AT)), CONFIG, CHOSEN).verdict is Verdict.STILL_THERE
+
+
+def test_a_rise_that_no_detector_reports_is_still_there():
+    proof = prove(original(), replayed(rises(AT, 4.4)), CONFIG, ())
+    assert proof.verdict is Verdict.NOT_PROVEN
+    low = [c for c in CHOSEN if c.detector.id == "spikes"]
+    quiet = [replace(c, params=replace(c.params, min_rise=1.0)) for c in low]
+    proof = prove(original(), replayed(rises(AT, 4.4)), CONFIG, tuple(quiet))
+    assert proof.verdict is Verdict.STILL_THERE
+    assert "still rises" in proof.reason
+
+
+def test_a_spike_elsewhere_has_moved():
+    proof = prove(original(), replayed(rises(240)), CONFIG, CHOSEN)
+    assert proof.verdict is Verdict.MOVED
+    assert "at step 240" in proof.reason
+
+
+def test_another_spike_that_the_original_had_too_has_not_moved():
+    both = original()
+    loss = both.series["train/loss"].value.copy()
+    loss[100] = 6.0
+    both = a_run(loss, np.arange(N))
+    assert prove(both, replayed(rises(100)), CONFIG, CHOSEN).verdict is Verdict.VERIFIED
+
+
+def test_a_script_without_a_loader_proves_nothing():
+    proof = prove(original(), replayed(dropped=[], loader=False), CONFIG, CHOSEN)
+    assert (proof.verdict, "no DataLoader" in proof.reason) == (Verdict.NOT_PROVEN, True)
+
+
+def test_batches_that_were_not_reached_prove_nothing():
+    assert "181-182 were not reached" in prove(original(), replayed(dropped=[180]), CONFIG, CHOSEN).reason
+    assert "none of the batches" in prove(original(), replayed(dropped=[]), CONFIG, CHOSEN).reason
+
+
+def test_a_run_without_an_incident_proves_nothing():
+    healthy = a_run(clean()[:N], np.arange(N))
+    assert prove(healthy, replayed(), CONFIG, CHOSEN).verdict is Verdict.NOT_PROVEN
+
+
+def test_a_replay_that_ends_before_the_incident_proves_nothing():
+    short = a_run(clean()[:100], np.arange(100), SKIP)
+    assert "before the incident" in prove(original(), short, CONFIG, CHOSEN).reason
+
+
+def test_runs_that_differ_before_anything_was_left_out_are_called_inexact():
+    def noise(loss):
+        loss += 1e-6
+
+    proof = prove(original(), replayed(noise), CONFIG, CHOSEN)
+    assert proof.verdict is Verdict.VERIFIED
+    assert "differ from step 0 on" in proof.notes[0]
+
+
+def test_a_rerun_that_is_finite_suspects_the_hardware():
+    broken = a_run(np.where(np.arange(N) >= AT, np.nan, clean()[:N]), np.arange(N))
+    config = ReplayConfig(skip_batches=[], onset=AT, action="rerun")
+    proof = prove(broken, replayed(dropped=[]), config, CHOSEN)
+    assert proof.verdict is Verdict.VERIFIED
+    assert "suspect the hardware" in proof.reason
+    assert prove(broken, broken, config, CHOSEN).verdict is Verdict.STILL_THERE
+
+
+def test_steps_are_paired_by_their_batches_and_by_number_without_them():
+    one, other = original(), replayed()
+    pairs = align(one, other)
+    assert pairs.at(179) == 179
+    assert pairs.at(183) == 180
+    assert 181 not in pairs.original
+    step, mine, theirs = pairs.values(one, other, "train/loss")
+    assert len(step) == N - 3
+    assert mine == pytest.approx(theirs)
+    bare = Run("a", "a", "csv", {"train/loss": one.series["train/loss"]})
+    assert len(align(bare, bare)) == N
+    assert len(align(Run("a", "a", "csv", {}), bare)) == 0

@@ -1,0 +1,88 @@
+"""Batches are numbered as training takes them, described, and left out where a replay says so."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from .conftest import Record, numbers, plain, script
+
+pytestmark = pytest.mark.slow
+
+
+def positions(run) -> list[int]:
+    return run.series["batch_index"].value.astype(int).tolist()
+
+
+def hashes(run) -> list[float]:
+    return run.series["smoke/batch_hash"].value.tolist()
+
+
+def test_a_step_names_the_position_of_its_batch(record: Record):
+    run = record(*script("plain")).runs[0]
+    assert positions(run) == [0, 1, 2, 3, 4, 5]
+    assert run.series["batch/count"].value.tolist() == [1] * 6
+    assert run.config["smoke.training_loader"] == 0
+    assert set(run.series["batch/size"].value) == {8 * 16.0}
+    assert (np.abs(run.series["batch/std"].value - 1) < 0.2).all()
+    assert run.series["batch/non_finite"].value.tolist() == [0] * 6
+
+
+def test_positions_go_on_over_epochs_and_evaluations_take_none(record: Record):
+    run = record(*script("epochs")).runs[0]
+    # Four batches were trained on and a fifth was taken and not used.
+    assert positions(run) == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10]
+    assert positions(record(*script("epochs", "anew")).runs[0]) == list(range(12))
+
+
+def test_micro_batches_are_counted_and_a_wrapper_that_fetches_ahead_changes_nothing(record: Record):
+    for name, each in (("accumulation", 4), ("accelerated", 2), ("hugging_face", 2)):
+        run = record(*script(name)).runs[0]
+        assert positions(run) == [each * step for step in range(len(positions(run)))], name
+        assert set(run.series["batch/count"].value) == {each}, name
+
+
+def test_the_tokens_of_a_model_are_described(record: Record):
+    run = record(*script("hugging_face")).runs[0]
+    assert (run.series["batch/token_entropy"].value > 1).all()
+    assert (run.series["batch/size"].value == 4 * 16).all()
+
+
+def test_batches_without_a_loader_are_described_as_the_model_gets_them(record: Record):
+    run = record(*script("drawn")).runs[0]
+    assert "batch_index" not in run.series
+    assert len(run.series["batch/std"]) == len(run.series["train/loss"]) == 6
+    assert run.config["smoke.training_loader"] is None
+
+
+@pytest.mark.parametrize("name", ["plain", "workers"])
+def test_a_replay_drops_the_batches_and_gives_all_others_as_they_were(record: Record, name: str):
+    arguments = ("fork",) if name == "workers" else ()
+    whole = record(*script(name, *arguments)).runs[0]
+    replay = record(*script(name, *arguments), skip=(1, 4)).runs[0]
+    assert positions(replay) == [0, 2, 3, 5]
+    assert hashes(replay) == [h for place, h in enumerate(hashes(whole)) if place not in {1, 4}]
+    dropped = json.loads(replay.config["smoke.dropped_hashes"])
+    assert json.loads(replay.config["smoke.dropped_batches"]) == [1, 4]
+    assert json.loads(replay.config["smoke.skip_batches"]) == [1, 4]
+    assert len(set(dropped)) == 2
+    assert whole.series["train/loss"].value[0] == replay.series["train/loss"].value[0]
+
+
+@pytest.mark.parametrize("name", ["accelerated", "hugging_face"])
+def test_a_replay_drops_whole_windows_of_accumulation(record: Record, name: str):
+    whole = record(*script(name)).runs[0]
+    replay = record(*script(name), skip=(2, 3)).runs[0]
+    assert positions(replay) == [p for p in positions(whole) if p != 2]
+    assert hashes(replay) == [h for place, h in enumerate(hashes(whole)) if place != 1]
+
+
+def test_a_replay_that_drops_nothing_trains_the_same_bit_by_bit(record: Record):
+    assert numbers(record(*script("plain"), skip=()).output) == numbers(plain(script("plain")))
+
+
+def test_a_batch_of_a_second_epoch_can_be_dropped(record: Record):
+    replay = record(*script("epochs", "anew"), skip=(0, 7)).runs[0]
+    assert positions(replay) == [1, 2, 3, 4, 5, 6, 8, 9, 10, 11]
