@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
-from trainscope.site.bundle import Curve, Record
+from trainscope.site.bundle import Record
+from trainscope.site.curves import outlined
 
 MAX_CURVES = 4
 ROWS = 100
@@ -37,30 +35,7 @@ def archived(record: Record) -> Record:
         status=record.status,
         summary=record.summary,
         main_incident=record.main_incident,
-        curves=[_outline(curve) for curve in record.curves[:MAX_CURVES]],
+        curves=[outlined(curve, ROWS) for curve in record.curves[:MAX_CURVES]],
         left_out=record.left_out,
         archived=True,
     )
-
-
-def _outline(curve: Curve) -> Curve:
-    """Return a curve in fewer rows, each with the extremes of those it stands for."""
-    if len(curve.step) <= 2 * ROWS:
-        return curve
-    size = math.ceil(len(curve.step) / ROWS)
-    groups = [slice(at, at + size) for at in range(0, len(curve.step), size)]
-    low, high = curve.low or curve.middle, curve.high or curve.middle
-    return curve.model_copy(
-        update={
-            "step": [curve.step[g][len(curve.step[g]) // 2] for g in groups],
-            "middle": [_middle(curve.middle[g]) for g in groups],
-            "low": [min((v for v in low[g] if v is not None), default=None) for g in groups],
-            "high": [max((v for v in high[g] if v is not None), default=None) for g in groups],
-            "broken": curve.broken[:ROWS],
-        }
-    )
-
-
-def _middle(values: Sequence[float | None]) -> float | None:
-    some = sorted(v for v in values if v is not None)
-    return some[(len(some) - 1) // 2] if some else None

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 from trainscope import __version__
 from trainscope.core.settings import Settings
-from trainscope.report.document import ErrorEntry
 from trainscope.site import bundle, feed, index
 from trainscope.site.archive import archived
 from trainscope.site.bundle import Record
-from trainscope.site.charts import Chart, Drawing
 from trainscope.site.drawing import Drawer, Job
 from trainscope.site.files import Memory, SiteFolder
-from trainscope.site.forms import compare_form, explore_form
 from trainscope.site.inputs import Progress, collect, find
 from trainscope.site.pages import RunView, findings_json, replay_json, run_view
-from trainscope.site.survey import cluster_views, survey_of
-from trainscope.site.svg import inlined
-from trainscope.site.templates import ASSETS, Templates
+from trainscope.site.shared import Site, drawn_charts, svg_job, write_assets, write_lists
+from trainscope.site.templates import Templates
 from trainscope.site.thumbnail import THEMES, thumbnail_chart, thumbnail_svg
 
 KEEP = 1000
 """Runs that have a page of their own; older ones go to the archive. About 0.35 MB each."""
-COMPARE_WIDTHS = {"": 1080, "-narrow": 330}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +58,6 @@ class Built:
     failures: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Site:
-    """What every page knows of its site."""
-
-    title: str
-    base_url: str
-    version: str
-
-
 def build(
     paths: Sequence[str], out: Path, settings: Settings, options: Options, *, progress: Progress | None = None
 ) -> Built:
@@ -100,7 +85,7 @@ def build(
         If the site cannot be written.
     """
     templates = Templates(options.templates)
-    site = _Site(options.title, _folder_url(options.base_url), __version__)
+    site = Site(options.title, _folder_url(options.base_url), __version__)
     looks = _looks(templates, site)
     with Drawer(options.jobs) as drawer:
         folder = SiteFolder(out)
@@ -123,8 +108,8 @@ def build(
         ranked = index.newest_first(list(records.values()))
         ranked = [*ranked[: options.keep], *(archived(r) for r in ranked[options.keep :])]
         drawn = _write_runs(ranked, folder, memory, templates, site, looks, drawer, progress)
-        _write_lists(ranked, collected.errors, folder, templates, site, drawer)
-        _write_assets(folder, memory, templates)
+        write_lists(ranked, collected.errors, folder, templates, site, drawer)
+        write_assets(folder, memory, templates)
         kept = {} if options.prune else {k: v for k, v in memory.inputs.items() if set(v.runs) <= set(records)}
         memory.inputs = {**kept, **collected.inputs}
         memory.pages = {run: key for run, key in memory.pages.items() if run in records}
@@ -142,7 +127,7 @@ def build(
         )
 
 
-def _looks(templates: Templates, site: _Site) -> str:
+def _looks(templates: Templates, site: Site) -> str:
     """Return all that a page depends on beside its record."""
     libraries = " ".join(version(name) for name in ("altair", "vl-convert-python", "pillow", "jinja2"))
     return f"{templates.digest()} {libraries} {__version__} {site.title}"
@@ -168,7 +153,7 @@ def _write_runs(
     folder: SiteFolder,
     memory: Memory,
     templates: Templates,
-    site: _Site,
+    site: Site,
     looks: str,
     drawer: Drawer,
     progress: Progress | None,
@@ -200,13 +185,13 @@ def _write_runs(
     return drawn
 
 
-def _run_page(view: RunView, templates: Templates, site: _Site, drawer: Drawer) -> dict[str, str | bytes]:
+def _run_page(view: RunView, templates: Templates, site: Site, drawer: Drawer) -> dict[str, str | bytes]:
     """Return the page of a run and its pictures."""
     thumbnail = thumbnail_chart(view)
     drawings = view.drawings()
     wanted = [*drawings, *([(thumbnail, d) for d in thumbnail.drawings] if thumbnail is not None else [])]
-    answers = drawer.draw([_svg_job(d) for _, d in wanted])
-    svg = _inlined(drawings, answers[: len(drawings)])
+    answers = drawer.draw([svg_job(d) for _, d in wanted])
+    svg = drawn_charts(drawings, answers[: len(drawings)])
     files: dict[str, str | bytes] = {
         "index.html": templates.render("run.html.j2", page=view, svg=svg, site=site, root="../../")
     }
@@ -217,69 +202,6 @@ def _run_page(view: RunView, templates: Templates, site: _Site, drawer: Drawer) 
             if picture is not None:
                 files[f"thumb-{theme}.png"] = base64.b64decode(picture)
     return files
-
-
-def _write_lists(
-    records: Sequence[Record],
-    errors: Sequence[ErrorEntry],
-    folder: SiteFolder,
-    templates: Templates,
-    site: _Site,
-    drawer: Drawer,
-) -> None:
-    rows = [index.row_of(record) for record in records]
-    survey = survey_of(records)
-    clusters, alone = cluster_views(survey, {row.id: row for row in rows})
-    view = index.IndexView(tuple(rows), index.summary_of(rows), tuple(errors), survey, clusters, alone)
-    drawings = [(c.chart, d) for c in clusters if c.chart is not None for d in c.chart.drawings]
-    svg = _inlined(drawings, drawer.draw([_svg_job(d) for _, d in drawings]))
-    common = {"site": site, "root": ""}
-    folder.write("index.html", templates.render("index.html.j2", index=view, svg=svg, **common))
-    folder.write("all.html", templates.render("all.html.j2", index=view, **common))
-    folder.write("compare.html", templates.render("compare.html.j2", **common))
-    folder.write("run.html", templates.render("archive.html.j2", **common))
-    folder.write("runs.js", index.runs_script(rows))
-    folder.write("runs.json", index.runs_json(rows, site.title))
-    folder.write("feed.xml", templates.render("feed.xml.j2", items=feed.items_of(records), site=site))
-    newest = records[0] if records else None
-    folder.write("badge.svg", templates.render("badge.svg.j2", **feed.badge_of(newest)))
-
-
-def _write_assets(folder: SiteFolder, memory: Memory, templates: Templates) -> None:
-    for name in ASSETS:
-        folder.write(f"assets/{name}", templates.asset(name))
-    forms = {"explore": explore_form(log=False), "explore-log": explore_form(log=True)}
-    for suffix, width in COMPARE_WIDTHS.items():
-        forms[f"compare{suffix}"] = compare_form(log=False, width=width)
-        forms[f"compare-log{suffix}"] = compare_form(log=True, width=width)
-    folder.write("assets/forms.js", f"tsForms({json.dumps(forms, separators=(',', ':'), sort_keys=True)});\n")
-    known = version("vl-convert-python")
-    if memory.vega != known or not folder.has("assets/vega.js"):
-        folder.write("assets/vega.js", _vega())
-        memory.vega = known
-
-
-def _vega() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script; it takes two seconds to make."""
-    import vl_convert
-
-    made = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version="6.4")
-    # Its names would otherwise become the page's own.
-    return "(()=>{" + made + "})();\n"
-
-
-def _svg_job(drawing: Drawing) -> Job:
-    return {"kind": "svg", "spec": drawing.spec}
-
-
-def _inlined(drawings: Sequence[tuple[Chart, Drawing]], answers: Sequence[str | None]) -> Mapping[str, object]:
-    """Return the drawn charts by key, marked as ours and not to be escaped; None where one could not be drawn."""
-    from markupsafe import Markup
-
-    return {
-        drawing.key: None if answer is None else Markup(inlined(answer, drawing.key, chart.alt))
-        for (chart, drawing), answer in zip(drawings, answers, strict=True)
-    }
 
 
 def _folder_url(base_url: str) -> str:

@@ -11,17 +11,18 @@ import numpy as np
 from trainscope.core.metrics import Kind, kind
 from trainscope.core.run import FloatArray
 from trainscope.report.axis import Axis, step_axis, value_axis
-from trainscope.report.charts import Mark, shades
-from trainscope.report.frame import Frame, outliers
-from trainscope.report.reduction import Envelope
+from trainscope.report.charts import Mark
+from trainscope.report.frame import Frame
 from trainscope.report.text import figure, label, plural
 from trainscope.site.bundle import Curve
+from trainscope.site.curves import outlined
+from trainscope.site.data_sets import data_sets
 from trainscope.site.forms import BARE_TOP, BOTTOM, LEFT, RIGHT, TOP, line_form
 
 WIDE, NARROW = 920, 358
 """Widths at which charts are drawn: the page's column, and a phone's."""
-SPARSE = 60
-"""A curve with no more points than this shows each as a dot."""
+NARROW_ROWS = 150
+"""Rows of a curve on a narrow chart: two pixels each."""
 TONES = {
     "loss": "blue",
     "eval": "orange",
@@ -122,8 +123,9 @@ def line_chart(
     y_axis = value_axis(values, ticks, allow_log=allow_log, allow_cap=allow_cap)
     drawings = []
     for width in widths:
+        shown = outlined(curve, NARROW_ROWS) if width <= NARROW else curve
         frame = _frame(width, height - top, step_axis(first, last, max(round(width / 90), 3)), y_axis)
-        sets = _data_sets(frame, curve, overlay, inside, [r for r in rules if first <= r <= last], x_name)
+        sets = data_sets(frame, shown, overlay, inside, [r for r in rules if first <= r <= last], x_name)
         plot = (LEFT, top, width - RIGHT, height - BOTTOM)
         spec = filled(line_form(width, height, top=top, log=y_axis.log), sets, _limits(frame, curve.style))
         drawings.append(Drawing(f"{key}-{width}", width, height, plot, spec))
@@ -164,24 +166,6 @@ def described(curve: Curve, marked: Sequence[str], *, x_name: str, log: bool) ->
     return " ".join(parts)
 
 
-def step_ticks(axis: Axis, frame: Frame) -> list[dict[str, Any]]:
-    """Return the ticks of a step axis; the last one ends at the edge where it would run out of the picture."""
-    ticks = []
-    for value, text in zip(axis.ticks, axis.labels, strict=True):
-        near = frame.right - float(frame.x(value)) < 3 * len(text)
-        ticks.append({"s": value, "t": text, "g": "right" if near else "center"})
-    return ticks
-
-
-def badge_rows(frame: Frame, marks: Sequence[Mark]) -> list[dict[str, Any]]:
-    """Return the numbers of findings, side by side."""
-    return [
-        {"x": s.badge_x, "t": s.mark.badge, "c": f"var(--{s.mark.severity})"}
-        for s in shades(frame, marks)
-        if s.mark.badge
-    ]
-
-
 def _frame(width: int, height: int, x_axis: Axis, y_axis: Axis) -> Frame:
     return Frame(0.0, float(width - LEFT - RIGHT), 0.0, float(height - BOTTOM), x_axis, y_axis)
 
@@ -189,61 +173,6 @@ def _frame(width: int, height: int, x_axis: Axis, y_axis: Axis) -> Frame:
 def _limits(frame: Frame, style: str) -> dict[str, Any]:
     limits = {"x0": frame.x_axis.low, "x1": frame.x_axis.high, "y0": frame.y_axis.low, "y1": frame.y_axis.high}
     return {**limits, "tone": f"var(--{TONES[style]})"}
-
-
-def _data_sets(
-    frame: Frame, curve: Curve, overlay: Curve | None, marks: Sequence[Mark], rules: Sequence[int], x_name: str
-) -> dict[str, list[dict[str, Any]]]:
-    low, high = curve.low or [None] * len(curve.step), curve.high or [None] * len(curve.step)
-    rows = zip(curve.step, curve.middle, low, high, strict=True)
-    over = [] if overlay is None else zip(overlay.step, overlay.middle, strict=True)
-    some = [(s, v) for s, v in zip(curve.step, curve.middle, strict=True) if v is not None]
-    return {
-        "points": [{"s": s, "v": v, "a": a, "b": b} for s, v, a, b in rows],
-        "over": [{"s": s, "v": v} for s, v in over],
-        "dots": [{"s": s, "v": v} for s, v in some] if len(curve.step) <= SPARSE else [],
-        "yticks": [{"v": v, "t": t} for v, t in zip(frame.y_axis.ticks, frame.y_axis.labels, strict=True)],
-        "xticks": step_ticks(frame.x_axis, frame),
-        "ranges": _range_rows(frame, marks),
-        "rules": [{"x": round(float(frame.x(r)), 1), "c": "var(--purple)"} for r in rules],
-        "rug": [{"s": s} for s in curve.broken if frame.x_axis.low <= s <= frame.x_axis.high],
-        "caps": _cap_rows(frame, curve, x_name),
-        "badges": badge_rows(frame, marks),
-    }
-
-
-def _range_rows(frame: Frame, marks: Sequence[Mark]) -> list[dict[str, Any]]:
-    rows = []
-    for shade in shades(frame, marks):
-        # A range over most of the plot is a bar at its top: filling it would say nothing.
-        bottom = 4 if shade.is_broad else frame.bottom
-        ends = {"x": max(shade.x, frame.left), "x2": min(shade.x + shade.width, frame.right)}
-        rows.append({**ends, "y": 0, "y2": bottom, "c": f"var(--{shade.mark.severity})"})
-    return rows
-
-
-def _cap_rows(frame: Frame, curve: Curve, x_name: str) -> list[dict[str, Any]]:
-    some = [i for i, v in enumerate(curve.middle) if v is not None]
-    middle = _column(curve.middle, some)
-    low, high = (_column(c, some) if c else middle for c in (curve.low, curve.high))
-    step = np.array([curve.step[i] for i in some], dtype=np.int64)
-    envelope = Envelope(step, low, high, middle, step, step, np.array([], dtype=np.int64))
-    sides = {"start": "left", "middle": "center", "end": "right"}
-    return [
-        {
-            "x": o.x,
-            "y": o.y + (3 if o.up else -3),
-            "ty": o.y + (14 if o.up else -14),
-            "t": o.text,
-            "g": sides[o.anchor],
-            "m": "triangle-up" if o.up else "triangle-down",
-        }
-        for o in outliers(frame, envelope, x_name)
-    ]
-
-
-def _column(values: Sequence[float | None], kept: Sequence[int]) -> FloatArray:
-    return np.array([values[i] for i in kept], dtype=np.float64)
 
 
 def _values(curve: Curve) -> FloatArray:

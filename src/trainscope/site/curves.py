@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from trainscope.core.metrics import CANONICAL
@@ -41,7 +45,7 @@ def curve_of(series: Series, buckets: int = BUCKETS, *, within: tuple[int, int] 
     start, stop = np.searchsorted(series.step, [first, last + 1])
     step, value = series.step[start:stop], series.value[start:stop]
     finite = np.isfinite(value)
-    common = {
+    common: dict[str, Any] = {
         "name": short(series.name),
         "style": style_of(series.name),
         "unit": _unit(series.name),
@@ -57,6 +61,24 @@ def curve_of(series: Series, buckets: int = BUCKETS, *, within: tuple[int, int] 
 def evidence_of(series: Series, start: int, end: int) -> Curve:
     """Return the steps around a finding: every point, unless there are too many to see."""
     return curve_of(series, EVIDENCE_BUCKETS, within=window_around(series, start, end))
+
+
+def outlined(curve: Curve, rows: int) -> Curve:
+    """Return a curve in fewer rows, each with the extremes of those it stands for."""
+    if len(curve.step) <= 2 * rows:
+        return curve
+    size = math.ceil(len(curve.step) / rows)
+    groups = [slice(at, at + size) for at in range(0, len(curve.step), size)]
+    low, high = curve.low or curve.middle, curve.high or curve.middle
+    return curve.model_copy(
+        update={
+            "step": [curve.step[g][len(curve.step[g]) // 2] for g in groups],
+            "middle": [_middle(curve.middle[g]) for g in groups],
+            "low": [min((v for v in low[g] if v is not None), default=None) for g in groups],
+            "high": [max((v for v in high[g] if v is not None), default=None) for g in groups],
+            "broken": curve.broken[:rows],
+        }
+    )
 
 
 def digits(values: FloatArray) -> list[float | None]:
@@ -81,7 +103,7 @@ def _landmarks(step: np.ndarray, value: FloatArray) -> dict[str, tuple[int, Numb
     return {key: (int(step[at]), exact(float(value[at]))) for key, at in places.items()}
 
 
-def _envelope(series: Series, first: int, last: int, buckets: int) -> dict[str, list[int] | list[float | None]]:
+def _envelope(series: Series, first: int, last: int, buckets: int) -> dict[str, Any]:
     found = reduce_series(series, first, last, buckets)
     width = max(last - first, 1) / buckets
     # A share that holds a NaN gets a row of its own without a value, after its finite ones: the line breaks.
@@ -95,3 +117,8 @@ def _envelope(series: Series, first: int, last: int, buckets: int) -> dict[str, 
         **{name: digits(column) for name, column in columns.items()},
         "broken": (first + (found.broken + 0.5) * width).astype(np.int64).tolist(),
     }
+
+
+def _middle(values: Sequence[float | None]) -> float | None:
+    some = sorted(v for v in values if v is not None)
+    return some[(len(some) - 1) // 2] if some else None

@@ -18,8 +18,6 @@ LEFT, RIGHT, TOP, BOTTOM = 54, 14, 26, 24
 """Room around the plot; left and right the same in every chart, so that stacked charts line up."""
 BARE_TOP = 8
 """Room above a chart without numbers of findings."""
-NUMBER = "format(datum.value, '.5~g')"
-"""Vega's own choice of digits writes 10 as 1e+1."""
 FONT = "system-ui, sans-serif"
 Spec = dict[str, Any]
 
@@ -46,7 +44,7 @@ def line_form(width: int, height: int, *, top: int, log: bool) -> Spec:
     def y(field: str) -> alt.Y:
         return alt.Y(f"{field}:Q", scale=y_scale, axis=None)
 
-    tone, muted, data = alt.ExprRef("tone"), "var(--muted)", _data
+    tone, muted = alt.ExprRef("tone"), "var(--muted)"
     line: Spec = {"clip": True, "strokeWidth": 1.6, "strokeCap": "round", "strokeJoin": "round"}
     bottom = alt.value(plot_h)
     layers = [
@@ -84,17 +82,17 @@ def heat_form(width: int, height: int) -> Spec:
 
     def image(name: str, width: int, height: int, at: tuple[float, float], *, smooth: bool) -> alt.Chart:
         shape: Spec = {"aspect": False, "width": width, "height": height, "align": "left", "baseline": "top"}
-        mark = _data(name).mark_image(smooth=smooth, **shape)
+        mark = data(name).mark_image(smooth=smooth, **shape)
         return mark.encode(x=alt.value(at[0]), y=alt.value(at[1]), url="u:N")
 
-    names = _data("rows").mark_text(align="right", dx=-8, color="var(--muted)", limit=HEAT_LEFT - 14)
+    names = data("rows").mark_text(align="right", dx=-8, color="var(--muted)", limit=HEAT_LEFT - 14)
     legend_x = plot_w - SCALE_WIDTH
     layers = [
         image("image", plot_w, plot_h, (0, 0), smooth=False),
         names.encode(x=alt.value(0), y=_pixel(alt.Y, "y"), text="t:N"),
         *_step_axis(x, plot_h),
         image("scale", SCALE_WIDTH, 8, (legend_x, 6 - HEAT_TOP), smooth=True),
-        _data("scale_ticks")
+        data("scale_ticks")
         .mark_text(color="var(--muted)", align=alt.ExprRef("datum.g"))
         .encode(x=_pixel(alt.X, "x"), y=alt.value(24 - HEAT_TOP), text="t:N"),
         *_badges(),
@@ -106,79 +104,8 @@ HEAT_LEFT, HEAT_TOP, SCALE_WIDTH = 148, 52, 180
 """Room for names left of a map, and for its colour scale above."""
 
 
-def explore_form(*, log: bool) -> Spec:
-    """Return the form that a browser draws when asked: the curve to zoom into, above all of it."""
-    import altair as alt
-
-    kind: Any = "log" if log else "linear"
-    linear: Spec = {} if log else {"zero": False}
-    brush = alt.selection_interval(encodings=["x"], name="zoom")
-    y_scale = alt.Scale(type=kind, nice=False, **linear)
-    steps = alt.Axis(title=None, grid=False, format="~s", labelFlush=True)
-    x = alt.X("s:Q", scale=alt.Scale(domain=brush, nice=False, zero=False), axis=steps)
-    tips = [
-        alt.Tooltip("s:Q", title="step", format=","),
-        alt.Tooltip("v:Q", title="value", format=".5~g"),
-        alt.Tooltip("a:Q", title="least", format=".5~g"),
-        alt.Tooltip("b:Q", title="greatest", format=".5~g"),
-    ]
-    points = _data("points")
-    axis = alt.Axis(title=None, labelExpr=NUMBER, tickCount=6)
-    band = points.mark_area(opacity=0.26, color="var(--blue)", clip=True)
-    line = points.mark_line(color="var(--blue)", strokeWidth=1.6, clip=True, strokeCap="round")
-    dots = points.mark_point(color="var(--blue)", size=60, opacity=0, filled=True, clip=True)
-    y = alt.Y("v:Q", scale=y_scale, axis=axis)
-    broken = _data("rug").mark_rule(color="var(--error)", clip=True).encode(x=x)
-    above = alt.layer(
-        band.encode(x=x, y=alt.Y("a:Q", scale=y_scale, axis=axis), y2="b:Q"),
-        line.encode(x=x, y=y),
-        dots.encode(x=x, y=y, tooltip=tips),
-        broken,
-    ).properties(width=920, height=300)
-    whole = alt.X("s:Q", scale=alt.Scale(nice=False, zero=False), axis=steps)
-    below = (
-        points.mark_line(color="var(--blue)", strokeWidth=1)
-        .encode(x=whole, y=alt.Y("v:Q", scale=y_scale, axis=None))
-        .properties(width=920, height=56)
-        .add_params(brush)
-    )
-    return _with_axes(alt.vconcat(above, below, spacing=10).to_dict(validate=False), ("points", "rug"))
-
-
-def compare_form(*, log: bool, width: int) -> Spec:
-    """Return the form in which a browser lays two curves over each other, above their signed difference."""
-    import altair as alt
-
-    kind: Any = "log" if log else "linear"
-    linear: Spec = {} if log else {"zero": False}
-    x_scale = alt.Scale(nice=False, zero=False)
-    steps = alt.Axis(title=None, grid=False, format="~s", labelFlush=True)
-    two = alt.Scale(domain=["A", "B"], range=["var(--blue)", "var(--orange)"])
-    dash = alt.Scale(domain=["A", "B"], range=[[1, 0], [6, 3]])
-    value = alt.Y(
-        "v:Q", scale=alt.Scale(type=kind, nice=False, **linear), axis=alt.Axis(title=None, labelExpr=NUMBER)
-    )
-    tips = [alt.Tooltip("k:N", title="run"), alt.Tooltip("s:Q", title="step", format=","), alt.Tooltip("v:Q")]
-    x = alt.X("s:Q", scale=x_scale, axis=steps)
-    color = alt.Color("k:N", scale=two, legend=None)
-    lines = _data("both").mark_line(strokeWidth=1.6, strokeCap="round")
-    part = _data("parting").mark_rule(color="var(--error)", strokeDash=[4, 3]).encode(x=x)
-    over = alt.layer(
-        lines.encode(x=x, y=value, color=color, strokeDash=alt.StrokeDash("k:N", scale=dash, legend=None)),
-        _data("both").mark_point(opacity=0, size=60, filled=True).encode(x=x, y=value, color=color, tooltip=tips),
-        part,
-    ).properties(width=width, height=260)
-    change = alt.Y("d:Q", axis=alt.Axis(title=None, labelExpr=NUMBER, tickCount=4), scale=alt.Scale(nice=False))
-    under = alt.layer(
-        _data("difference").mark_area(opacity=0.3, color="var(--purple)").encode(x=x, y=change),
-        _data("difference").mark_line(color="var(--purple)", strokeWidth=1.4).encode(x=x, y=change),
-        part,
-    ).properties(width=width, height=110)
-    chart = alt.vconcat(over, under, spacing=12).resolve_scale(x="shared")
-    return _with_axes(chart.to_dict(validate=False), ("both", "difference", "parting"))
-
-
-def _data(name: str) -> alt.Chart:
+def data(name: str) -> alt.Chart:
+    """Return the beginning of a layer that draws one of the data sets."""
     import altair as alt
 
     return alt.Chart(alt.NamedData(name))
@@ -192,17 +119,17 @@ def _pixel(channel: Callable[..., Any], field: str) -> Any:  # noqa: ANN401 - on
 def _ranges(plot_h: int) -> list[alt.Chart]:
     import altair as alt
 
-    ranges = _data("ranges").mark_rect(opacity=0.13)
+    ranges = data("ranges").mark_rect(opacity=0.13)
     color = alt.Color("c:N", scale=None)
     shaded = ranges.encode(x=_pixel(alt.X, "x"), x2="x2:Q", y=_pixel(alt.Y, "y"), y2="y2:Q", color=color)
-    rules = _data("rules").mark_rule(strokeWidth=1.4, strokeDash=[4, 3])
+    rules = data("rules").mark_rule(strokeWidth=1.4, strokeDash=[4, 3])
     return [shaded, rules.encode(x=_pixel(alt.X, "x"), y=alt.value(0), y2=alt.value(plot_h), color=color)]
 
 
 def _step_axis(x: Callable[[str], alt.X], plot_h: int) -> list[alt.Chart]:
     import altair as alt
 
-    ticks = _data("xticks")
+    ticks = data("xticks")
     floor = ticks.mark_rule(color="var(--line)").encode(x=x("s"), y=alt.value(plot_h), y2=alt.value(plot_h + 4))
     text = ticks.mark_text(color="var(--muted)", align=alt.ExprRef("datum.g"))
     return [floor, text.encode(x=x("s"), y=alt.value(plot_h + 14), text="t:N")]
@@ -213,7 +140,7 @@ def _caps() -> list[alt.Chart]:
     import altair as alt
 
     at = {"x": _pixel(alt.X, "x"), "y": _pixel(alt.Y, "y")}
-    caps = _data("caps")
+    caps = data("caps")
     shape = alt.Shape("m:N", scale=None)
     text = caps.mark_text(color="var(--ink)", align=alt.ExprRef("datum.g"), fontWeight=600)
     return [
@@ -227,7 +154,7 @@ def _badges() -> list[alt.Chart]:
     import altair as alt
 
     at = {"x": _pixel(alt.X, "x"), "y": alt.value(-13)}
-    badges = _data("badges")
+    badges = data("badges")
     disc = badges.mark_point(shape="circle", filled=True, size=210, opacity=1)
     text = badges.mark_text(fontWeight=700, fontSize=10.5, color="var(--card)")
     return [disc.encode(**at, color=alt.Color("c:N", scale=None)), text.encode(**at, text="t:N")]
@@ -245,14 +172,3 @@ def _finished(layers: list[alt.Chart], width: int, height: int, *, left: int = L
     text = {"font": FONT, "fontSize": 11}
     spec["config"] = {"aria": False, "background": None, "view": {"stroke": None}, "font": FONT, "text": text}
     return spec
-
-
-def _with_axes(spec: Spec, names: tuple[str, ...]) -> Spec:
-    """Give a form that a browser draws its look; its data come later."""
-    axis: Spec = {"domainColor": "var(--line)", "gridColor": "var(--grid)", "tickColor": "var(--line)"}
-    axis |= {"labelColor": "var(--muted)", "labelFontSize": 11.5, "labelPadding": 6}
-    config: Spec = {"aria": False, "background": None, "view": {"stroke": None}, "font": FONT, "axis": axis}
-    config["axisY"] = {"minExtent": 46, "maxExtent": 46, "domain": False, "ticks": False}
-    config["selection"] = {"interval": {"mark": {"fill": "var(--blue)", "fillOpacity": 0.14, "stroke": "var(--blue)"}}}
-    del spec["$schema"]
-    return {**spec, "config": config, "datasets": {name: [] for name in names}}

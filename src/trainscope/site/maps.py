@@ -16,7 +16,8 @@ from trainscope.report.charts import Mark
 from trainscope.report.frame import Frame
 from trainscope.report.text import figure, label, plural
 from trainscope.site.bundle import Rows
-from trainscope.site.charts import NARROW, WIDE, Chart, Drawing, badge_rows, filled, step_ticks
+from trainscope.site.charts import NARROW, WIDE, Chart, Drawing, filled
+from trainscope.site.data_sets import badge_rows, step_ticks
 from trainscope.site.forms import BOTTOM, HEAT_LEFT, HEAT_TOP, RIGHT, SCALE_WIDTH, heat_form
 from trainscope.site.rows import GREATEST, LEAST, NON_FINITE, cells_of
 

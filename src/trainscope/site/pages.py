@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 from trainscope.core.positions import ranges
 from trainscope.replay.config import ReplayConfig
@@ -14,12 +12,13 @@ from trainscope.report.gate import count
 from trainscope.report.html import WORDS
 from trainscope.report.panels import mark_of
 from trainscope.report.text import figure, label, plural
-from trainscope.report.tiles import Tile, tiles_for
+from trainscope.report.tiles import tiles_for
 from trainscope.site.bundle import Curve, Record, Rows
-from trainscope.site.charts import NARROW, Chart, Drawing, line_chart
+from trainscope.site.charts import NARROW, line_chart
 from trainscope.site.maps import STARVED_LOADED, heat_chart
-from trainscope.site.story import IncidentView, incidents_of
-from trainscope.site.weights import WeightRow, weight_rows
+from trainscope.site.story import incidents_of
+from trainscope.site.views import FindingView, LayerRow, MapView, ReplayView, RunView
+from trainscope.site.weights import weight_rows
 
 STRIPS = 5
 """Curves drawn over the whole width, under the main one; the others are small."""
@@ -36,90 +35,6 @@ STATISTIC_NAMES = {
     "grad_nan_inf_ratio": "Share of NaN and infinity in gradients",
 }
 SHARE_SCALE = ((0.0, "1/8"), (0.5, "even share"), (1.0, "8 x"))
-
-
-@dataclass(frozen=True, slots=True)
-class FindingView:
-    """A finding with its number and its close look."""
-
-    number: int
-    finding: FindingEntry
-    chart: Chart | None
-
-
-@dataclass(frozen=True, slots=True)
-class LayerRow:
-    """One layer in numbers: what the map shows, without the map."""
-
-    name: str
-    peak: str
-    peak_step: str
-    end: str
-
-
-@dataclass(frozen=True, slots=True)
-class MapView:
-    """A heat map and its rows in numbers."""
-
-    name: str
-    """As records and logs spell it."""
-    chart: Chart
-    rows: tuple[LayerRow, ...]
-    index: int
-    """Its place in the record."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayView:
-    """How to train again without the batches that hurt."""
-
-    plan: ReplayConfig
-    config: str
-    """``replay_config.json``, to the byte."""
-    skipped: str
-    """The batches that it leaves out, in ranges."""
-    chart: Chart | None
-    """The loss with the steps of those batches."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunView:
-    """Everything on the page of one run."""
-
-    record: Record
-    title: str
-    word: str
-    lead: str
-    """The worst of it, in a sentence or two."""
-    counts: tuple[tuple[str, int], ...]
-    tiles: tuple[Tile, ...]
-    facts: tuple[tuple[str, str], ...]
-    marks: tuple[Mark, ...]
-    """Where the findings are, numbered."""
-    findings: tuple[FindingView, ...]
-    incidents: tuple[IncidentView, ...]
-    main: Chart | None
-    strips: tuple[Chart, ...]
-    small: tuple[Chart, ...]
-    layers: tuple[MapView, ...]
-    weights: tuple[WeightRow, ...]
-    shares: tuple[MapView, ...]
-    replay: ReplayView | None
-    judged: str
-    left_out: str
-
-    def charts(self) -> Iterator[Chart]:
-        """Yield every chart of the page."""
-        maps = (view.chart for view in (*self.layers, *self.shares))
-        looks = (view.chart for view in self.findings)
-        replay = None if self.replay is None else self.replay.chart
-        for chart in (self.main, *self.strips, *self.small, *maps, *looks, replay):
-            if chart is not None:
-                yield chart
-
-    def drawings(self) -> list[tuple[Chart, Drawing]]:
-        """Return every drawing of the page with its chart."""
-        return [(chart, drawing) for chart in self.charts() for drawing in chart.drawings]
 
 
 def run_view(record: Record) -> RunView:

@@ -77,7 +77,8 @@ class Templates:
         try:
             return self.environment.get_template(name).render(**values)
         except TemplateError as error:
-            line = f":{error.lineno}" if getattr(error, "lineno", None) else ""
+            number = getattr(error, "lineno", None)
+            line = "" if number is None else f":{number}"
             raise ConfigError(f"--templates: {getattr(error, 'name', None) or name}{line}: {error}") from None
 
     def asset(self, name: str) -> str:

@@ -8,7 +8,7 @@ from html import escape
 from trainscope.report.html import WORDS
 from trainscope.report.text import label, shorten
 from trainscope.site.charts import Chart, line_chart
-from trainscope.site.pages import RunView
+from trainscope.site.views import RunView
 
 WIDTH, HEIGHT = 640, 190
 HEAD = 54
