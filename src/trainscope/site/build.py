@@ -17,10 +17,11 @@ from trainscope.site.bundle import Record
 from trainscope.site.drawing import Drawer, Job
 from trainscope.site.files import Memory, SiteFolder
 from trainscope.site.inputs import Progress, collect, find
-from trainscope.site.pages import RunView, findings_json, replay_json, run_view
+from trainscope.site.pages import findings_json, replay_json, run_view
 from trainscope.site.shared import Site, drawn_charts, svg_job, write_assets, write_lists
 from trainscope.site.templates import Templates
 from trainscope.site.thumbnail import THEMES, thumbnail_chart, thumbnail_svg
+from trainscope.site.views import RunView
 
 KEEP = 1000
 """Runs that have a page of their own; older ones go to the archive. About 0.35 MB each."""

@@ -83,7 +83,8 @@ def heat_form(width: int, height: int) -> Spec:
     def image(name: str, width: int, height: int, at: tuple[float, float], *, smooth: bool) -> alt.Chart:
         shape: Spec = {"aspect": False, "width": width, "height": height, "align": "left", "baseline": "top"}
         mark = data(name).mark_image(smooth=smooth, **shape)
-        return mark.encode(x=alt.value(at[0]), y=alt.value(at[1]), url="u:N")
+        placed: alt.Chart = mark.encode(x=alt.value(at[0]), y=alt.value(at[1]), url="u:N")
+        return placed
 
     names = data("rows").mark_text(align="right", dx=-8, color="var(--muted)", limit=HEAT_LEFT - 14)
     legend_x = plot_w - SCALE_WIDTH
