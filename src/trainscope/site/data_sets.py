@@ -10,7 +10,7 @@ import numpy as np
 from trainscope.core.run import FloatArray
 from trainscope.report.axis import Axis
 from trainscope.report.charts import Mark, shades
-from trainscope.report.frame import Frame, outliers
+from trainscope.report.frame import Frame, Outlier, outliers
 from trainscope.report.reduction import Envelope
 from trainscope.site.bundle import Curve
 
@@ -56,18 +56,22 @@ def _cap_rows(frame: Frame, curve: Curve, x_name: str) -> list[dict[str, Any]]:
     low, high = (_column(c, some) if c else middle for c in (curve.low, curve.high))
     step = np.array([curve.step[i] for i in some], dtype=np.int64)
     envelope = Envelope(step, low, high, middle, step, step, np.array([], dtype=np.int64))
-    sides = {"start": "left", "middle": "center", "end": "right"}
-    return [
-        {
-            "x": o.x,
-            "y": o.y + (3 if o.up else -3),
-            "ty": o.y + (14 if o.up else -14),
-            "t": o.text,
-            "g": sides[o.anchor],
-            "m": "triangle-up" if o.up else "triangle-down",
-        }
-        for o in outliers(frame, envelope, x_name)
-    ]
+    return [_cap_row(o) for o in outliers(frame, envelope, x_name)]
+
+
+def _cap_row(outlier: Outlier) -> dict[str, Any]:
+    """Return a triangle at the edge of the plot, its value beside it: under it runs the line."""
+    way = -1 if outlier.anchor == "end" else 1
+    inwards = 1 if outlier.up else -1
+    return {
+        "x": outlier.x,
+        "y": outlier.y + 3 * inwards,
+        "tx": outlier.x + 7 * way,
+        "ty": outlier.y + 7 * inwards,
+        "t": outlier.text,
+        "g": "right" if way < 0 else "left",
+        "m": "triangle-up" if outlier.up else "triangle-down",
+    }
 
 
 def _column(values: Sequence[float | None], kept: Sequence[int]) -> FloatArray:

@@ -28,7 +28,7 @@ def line_form(width: int, height: int, *, top: int, log: bool) -> Spec:
 
     Data sets: ``points`` {s, v, a, b} (step, value, least, greatest), ``over`` {s, v}, ``dots`` {s, v},
     ``yticks`` {v, t}, ``xticks`` {s, t, g}, ``ranges`` {x, x2, y, y2, c}, ``rules`` {x, c}, ``rug`` {s},
-    ``caps`` {x, y, ty, t, g, m}, ``badges`` {x, t, c}. Parameters: ``x0 x1 y0 y1`` (axis limits), ``tone``.
+    ``caps`` {x, y, tx, ty, t, g, m}, ``badges`` {x, t, c}. Parameters: ``x0 x1 y0 y1`` (axis limits), ``tone``.
     """
     import altair as alt
 
@@ -146,7 +146,7 @@ def _caps() -> list[alt.Chart]:
     text = caps.mark_text(color="var(--ink)", align=alt.ExprRef("datum.g"), fontWeight=600)
     return [
         caps.mark_point(filled=True, size=34, color="var(--ink)", opacity=1).encode(**at, shape=shape),
-        text.encode(x=at["x"], y=_pixel(alt.Y, "ty"), text="t:N"),
+        text.encode(x=_pixel(alt.X, "tx"), y=_pixel(alt.Y, "ty"), text="t:N"),
     ]
 
 
