@@ -75,19 +75,30 @@
     compare.textContent = state.pick.length === 2 ? 'Compare the two' : state.pick.length ? 'Compare: choose one more' : 'Compare';
   }
   const isEmpty = v => v === null || v === undefined || v === '';
-  const rank = { fail: 0, error: 1, pass: 2 };
+  const rank = { fail: 0, error: 1, pass: 2 }, words = { nan: Infinity, inf: Infinity, '-inf': -Infinity };
   const valueOf = (run, key) => key === 'status' ? rank[run.status] : key === 'findings' ? run.error * 1e6 + run.warning * 1e3 + run.info : run[key];
-  function choose() {
-    const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
-    shown = all.filter(run => (!state.v || run.status === state.v) && words.every(w => run.text.includes(w)));
-    if (state.sort) {
-      const down = state.dir === 'desc' ? -1 : 1;
-      const keyed = shown.map(run => [valueOf(run, state.sort), run]);
-      // What a run does not say comes last, whichever way one sorts; a loss of NaN comes first of what is worst.
-      const number = v => v === 'nan' || v === 'inf' ? Infinity : v === '-inf' ? -Infinity : v;
-      keyed.sort(([a, x], [b, y]) => isEmpty(a) || isEmpty(b) ? isEmpty(a) - isEmpty(b) || x.place - y.place : ((a = number(a)) < (b = number(b)) ? -down : a > b ? down : x.place - y.place));
-      shown = keyed.map(([, run]) => run);
+  // Each order is made once; turning it round or filtering it costs next to nothing.
+  const orders = new Map();
+  function ordered(key) {
+    if (!orders.has(key)) {
+      const values = all.map(run => { const v = valueOf(run, key); return typeof v === 'string' && v in words && key === 'loss' ? words[v] : v; });
+      const some = [], none = [];
+      values.forEach((v, i) => (isEmpty(v) ? none : some).push(i));
+      some.sort((i, j) => values[i] < values[j] ? -1 : values[i] > values[j] ? 1 : i - j);
+      orders.set(key, { some, none });
     }
+    return orders.get(key);
+  }
+  function choose() {
+    const wanted = state.q.toLowerCase().split(/\s+/).filter(Boolean);
+    const fits = run => (!state.v || run.status === state.v) && wanted.every(w => run.text.includes(w));
+    let runs = all;
+    if (state.sort) {
+      // What a run does not say comes last, whichever way one sorts.
+      const { some, none } = ordered(state.sort);
+      runs = [...(state.dir === 'desc' ? some.slice().reverse() : some), ...none].map(i => all[i]);
+    }
+    shown = state.v || wanted.length ? runs.filter(fits) : runs;
     for (const th of $$('th[data-key]')) {
       if (th.dataset.key === state.sort) th.setAttribute('aria-sort', state.dir === 'desc' ? 'descending' : 'ascending'); else th.removeAttribute('aria-sort');
     }
@@ -130,6 +141,8 @@
     }
     recall();
     choose();
+    const later = window.requestIdleCallback || (act => setTimeout(act, 200));
+    for (const th of $$('th[data-key]')) later(() => ordered(th.dataset.key));
   };
   filter.addEventListener('input', () => { state.q = filter.value; box.scrollTop = 0; keep(); choose(); });
   status.addEventListener('change', () => { state.v = status.value; box.scrollTop = 0; keep(); choose(); });
