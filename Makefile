@@ -47,10 +47,11 @@ bench: setup
 	$(BIN)/python bench/false_alarms.py --replicas 40
 	$(BIN)/python bench/smoke_overhead.py
 	$(BIN)/python bench/recorder_overhead.py
+	$(BIN)/python bench/site.py
 
 site: setup
-	@mkdir -p out/site
-	$(BIN)/trainscope analyze $(LOGS) --fail-on never --output html --out out/site/index.html
+	$(BIN)/trainscope site build $(LOGS) --out out/site --prune
+	@echo "Open out/site/index.html in a browser."
 
 format: setup
 	$(BIN)/ruff check --fix .

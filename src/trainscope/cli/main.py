@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "compare": "Compare a run with another.",
     "baseline": "Keep a run to compare later ones with.",
     "report": "Write the case file of a run, or compare many runs.",
+    "site": "Build a static site of all runs.",
     "init": "Write a settings file and a workflow for this repository.",
     "detectors": "List the detectors.",
     "explain": "Print all about one detector.",

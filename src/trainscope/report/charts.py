@@ -158,7 +158,7 @@ def draw(
             for t, text in zip(frame.y_axis.ticks, frame.y_axis.labels, strict=True)
         ),
         lines=lines,
-        shades=_shades(frame, inside),
+        shades=shades(frame, inside),
         outliers=tuple(o for e in envelopes for o in outliers(frame, e, x_name)),
         rug=tuple(round(float(x), 1) for x in rug),
         alt=describe(shown[0][0], [m.title for m in inside], x_name=x_name, log=frame.y_axis.log),
@@ -183,15 +183,16 @@ def _x_ticks(frame: Frame) -> tuple[Tick, ...]:
     return tuple(ticks)
 
 
-def _shades(frame: Frame, marks: Sequence[Mark]) -> tuple[Shade, ...]:
-    shades = []
+def shades(frame: Frame, marks: Sequence[Mark]) -> tuple[Shade, ...]:
+    """Return the marks in pixels, by step, their badges side by side."""
+    drawn = []
     ranked = sorted(marks, key=lambda m: (m.start, m.end))
     spans = [frame.x(np.array([m.start, m.end], dtype=np.float64)).tolist() for m in ranked]
     wanted = [start + BADGE / 2 if end - start > BADGE else (start + end) / 2 for start, end in spans]
     badges = spread(wanted, frame.left + BADGE / 2, frame.right - BADGE / 2, BADGE)
     for mark, (start, end), badge in zip(ranked, spans, badges, strict=True):
         missing = max(MIN_SHADE - (end - start), 0.0)
-        shades.append(
+        drawn.append(
             Shade(
                 x=round(start - missing / 2, 1),
                 width=round(end - start + missing, 1),
@@ -200,7 +201,7 @@ def _shades(frame: Frame, marks: Sequence[Mark]) -> tuple[Shade, ...]:
                 mark=mark,
             )
         )
-    return tuple(shades)
+    return tuple(drawn)
 
 
 def spread(wanted: Sequence[float], low: float, high: float, gap: float) -> list[float]:

@@ -87,7 +87,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    env.filters.update(figure=figure, label=label, prose=prose, px=_px, where=_where, sentence=_sentence)
+    env.filters.update(figure=figure, label=label, prose=prose, px=_px, where=where, sentence=sentence)
     return env
 
 
@@ -108,11 +108,13 @@ def _px(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """Return a clause as a sentence."""
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _where(finding: FindingEntry, x_axis: str) -> str:
+def where(finding: FindingEntry, x_axis: str) -> str:
+    """Return what a finding is about: metric, layer and steps, each after a dot."""
     parts = [label(part) for part in (finding.metric, finding.layer) if part is not None]
     start, end = finding.start_step, finding.end_step
     if start is not None:

@@ -81,7 +81,7 @@ def panels_for(entry: RunEntry, run: Run) -> Panels:
     """
     main = primary(run)
     marks = _marks(entry)
-    small = [s for s in _ranked(entry, run) if main is None or s.name != main.name]
+    small = [s for s in ranked(entry, run) if main is None or s.name != main.name]
     overlay = run.get("eval/loss") if main is not None and main.name == "train/loss" else None
     return Panels(
         main=None if main is None else _main(main, overlay, marks, entry),
@@ -102,27 +102,28 @@ def primary(run: Run) -> Series | None:
     return max(losses or some, key=len, default=None)
 
 
-def _ranked(entry: RunEntry, run: Run) -> list[Series]:
+def ranked(entry: RunEntry, run: Run) -> list[Series]:
     """Return the series worth a chart: those with findings, then by what they measure."""
     found = {f.metric for f in entry.findings}
-    ranked = []
+    placed = []
     for series in run.series.values():
         measured, is_found = kind(series.name), well_formed(series.name) in found
         if len(series) and (measured in _ORDER or is_found):
             place = _ORDER.index(measured) if measured in _ORDER else len(_ORDER)
-            ranked.append((not is_found, place, series))
-    return [series for *_, series in sorted(ranked, key=lambda r: r[:2])]
+            placed.append((not is_found, place, series))
+    return [series for *_, series in sorted(placed, key=lambda r: r[:2])]
 
 
 def _marks(entry: RunEntry) -> list[tuple[str | None, Mark]]:
     marks = []
     for n, finding in enumerate(entry.findings, 1):
         if finding.start_step is not None and finding.layer is None:
-            marks.append((finding.metric, _mark(finding, n, entry.x_axis)))
+            marks.append((finding.metric, mark_of(finding, n, entry.x_axis)))
     return marks
 
 
-def _mark(finding: FindingEntry, n: int, x_name: str) -> Mark:
+def mark_of(finding: FindingEntry, n: int, x_name: str) -> Mark:
+    """Return the steps of a finding that has some, with its number."""
     start = finding.start_step or 0
     end = finding.end_step if finding.end_step is not None else start
     where = f"{x_name} {start}" if end == start else f"{x_name}s {start} to {end}"
@@ -167,24 +168,24 @@ def _evidence(finding: FindingEntry, n: int, entry: RunEntry, run: Run) -> Panel
     series = series_of(finding, run)
     if series is None or finding.start_step is None:
         return None
-    mark = _mark(finding, n, entry.x_axis)
+    mark = mark_of(finding, n, entry.x_axis)
     chart = draw(
         [(series, style_of(series.name))],
         [Mark(mark.start, mark.end, mark.severity, "", mark.title)],
         width=NARROW,
         height=150,
         x_name=entry.x_axis,
-        window=_window(series, mark),
+        window=window_around(series, mark.start, mark.end),
         # The outlier is what this chart is about.
         allow_cap=False,
     )
     return Panel(label(series.name), chart, chart)
 
 
-def _window(series: Series, mark: Mark) -> tuple[int, int] | None:
-    """Return the steps around a mark: three times its length, at least forty points; None for all."""
+def window_around(series: Series, start: int, end: int) -> tuple[int, int] | None:
+    """Return the steps around a range: three times its length, at least forty points; None for all."""
     first, last = int(series.step[0]), int(series.step[-1])
     spacing = max((last - first) / max(len(series) - 1, 1), 1)
-    room = max(mark.end - mark.start, 20 * spacing)
-    start, end = max(int(mark.start - room), first), min(int(mark.end + room), last)
-    return None if end - start > 0.6 * (last - first) or end <= start else (start, end)
+    room = max(end - start, 20 * spacing)
+    begin, stop = max(int(start - room), first), min(int(end + room), last)
+    return None if stop - begin > 0.6 * (last - first) or stop <= begin else (begin, stop)

@@ -1,0 +1,204 @@
+"""The compact record of one run: all that its page shows, small enough to keep for years.
+
+A record is made once, from the points and the judgement of a run; pages, feeds and pictures are made from
+records alone, so a site can be rebuilt when the logs are gone. On disk it is JSON inside one function call,
+``tsRun(...);``, because a page opened from a file may run a script beside it but may not read a file.
+
+It is not :mod:`trainscope.store.bundle`, the file that later runs are compared with: that one holds every
+point, this one holds what an eye can see of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from trainscope.core.errors import ReadError
+from trainscope.replay.config import ReplayConfig
+from trainscope.report.case_document import Status
+from trainscope.report.document import Number, Part, RunEntry, Verdict
+
+VERSION = "1"
+NAME = "record.js"
+MAX_BYTES = 512 * 1024
+"""Greatest size of a record; what does not fit is left out, least telling first, and counted in `left_out`."""
+_HEAD, _TAIL = "tsRun(", ");\n"
+
+
+class Curve(Part):
+    """One series, every point of it or an envelope.
+
+    Values have six significant digits. Where `low` is empty, `middle` has every point; otherwise each row stands
+    for an equal share of the steps, with its least, lower median and greatest finite value.
+    """
+
+    name: str
+    style: str
+    """Style class of what it measures, such as ``loss``."""
+    unit: str = ""
+    count: int
+    """Points of the series, before any reduction."""
+    step: list[int]
+    middle: list[float | None]
+    """None where the value is NaN or infinite: the line breaks there."""
+    low: list[float | None] = Field(default_factory=list)
+    high: list[float | None] = Field(default_factory=list)
+    broken: list[int] = Field(default_factory=list)
+    """Steps (or middles of shares) that hold NaN or infinity."""
+    broken_count: int = 0
+    first: tuple[int, Number] | None = None
+    last: tuple[int, Number] | None = None
+    """First and last finite point, step and value; None where there is none."""
+    least: tuple[int, Number] | None = None
+    most: tuple[int, Number] | None = None
+    """The exact extremes and the steps they stand at."""
+
+
+class Rows(Part):
+    """Values of many rows (layers, experts) over steps, as one byte a cell: what a heat map shows.
+
+    `cells` is base64 of rows x columns bytes: 0 nothing recorded, 1 to 254 from `low` to `high` (evenly, in
+    logarithms where `log`), 255 NaN or infinity. A cell holds the greatest value of its share of the steps, or
+    the last one before it where the share has none.
+    """
+
+    title: str
+    rows: list[str]
+    first: int
+    last: int
+    """The steps that the columns cover."""
+    columns: int
+    low: float
+    high: float
+    log: bool
+    cells: str
+    peak: list[tuple[int, Number] | None]
+    """Greatest finite value of each row and its step, exact."""
+    end: list[Number | None]
+    """Last value of each row."""
+    left_out: int = 0
+    """Rows that had no room."""
+
+
+class Weights(Part):
+    """Weight histograms of one layer at some steps, on edges that never moved."""
+
+    layer: str
+    step: list[int]
+    edges: list[float]
+    share: list[list[float]]
+    """Share of the weights in each bin, one list a step, three significant digits."""
+    divergence: list[list[float]]
+    """``divergence[i][j]``: Kullback-Leibler divergence of step j's histogram from step i's, in nats."""
+
+
+class About(Part):
+    """Where a run comes from, as far as its log says."""
+
+    started: int | None = None
+    """Unix seconds of its first point."""
+    ended: int | None = None
+    branch: str | None = None
+    commit: str | None = None
+
+
+class Record(Part):
+    """One run, as the site keeps it."""
+
+    version: str = Field(pattern=r"^1(\.\d+)?$", default=VERSION)
+    tool: str
+    """Version of trainscope that made it."""
+    entry: RunEntry
+    verdict: Verdict
+    about: About = About()
+    status: Status = "unjudged"
+    summary: str = ""
+    """What became of the run, in a sentence or two."""
+    main_incident: int | None = None
+    """Which of the entry's incidents matters most, from 0."""
+    unknown: list[str] = Field(default_factory=list)
+    """What could not be told, and what would have to be recorded."""
+    curves: list[Curve] = Field(default_factory=list)
+    """The main curve first."""
+    onset_loss: Curve | None = None
+    """Every point of the training loss around the onset of the main incident, for what broken runs have in common."""
+    evidence: list[Curve | None] = Field(default_factory=list)
+    """One for each finding: the steps around it, every point where there are not too many."""
+    layers: list[Rows] = Field(default_factory=list)
+    shares: list[Rows] = Field(default_factory=list)
+    weights: list[Weights] = Field(default_factory=list)
+    replay: ReplayConfig | None = None
+    """Content of ``replay_config.json``."""
+    left_out: dict[str, int] = Field(default_factory=dict)
+    """What the record has no room for, and how many of it."""
+    archived: bool = False
+    """Reduced further, and drawn by the page that all archived runs share."""
+
+    @property
+    def id(self) -> str:
+        """The run's id, fit for a folder's name."""
+        return self.entry.id
+
+
+def to_text(record: Record) -> str:
+    """Return the script that holds a record: ASCII, the same bytes for the same record."""
+    data = record.model_dump(mode="json", exclude_defaults=True)
+    text = json.dumps({"version": record.version, **data}, separators=(",", ":"), allow_nan=False)
+    # In a script element "</" would end it, in whatever string it stands.
+    return _HEAD + text.replace("<", "\\u003c") + _TAIL
+
+
+def from_text(text: str, source: str) -> Record:
+    """Return the record in a script.
+
+    Raises
+    ------
+    ReadError
+        If it is no record, a damaged one, or one of a later version.
+    """
+    if not text.startswith(_HEAD) or not text.endswith(_TAIL):
+        raise ReadError(source, "not a whole record of a run; build the site from the log again")
+    try:
+        data = json.loads(text[len(_HEAD) : -len(_TAIL)])
+    except ValueError:
+        raise ReadError(source, "a damaged record of a run; build the site from the log again") from None
+    version = str(data.get("version", "")) if isinstance(data, dict) else ""
+    if version.partition(".")[0] != VERSION:
+        raise ReadError(source, f"a record of version {version[:20]!r}; this trainscope reads {VERSION}")
+    try:
+        record = Record.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ReadError(source, f"a damaged record of a run ({where}: {first['msg'].lower()})") from None
+    if not re.fullmatch(r"[0-9a-f]{12}(-\d{1,6})?", record.id):
+        raise ReadError(source, "a damaged record of a run (entry.id: is no run id)")
+    return record
+
+
+def read(path: Path) -> Record:
+    """Return the record in a file.
+
+    Raises
+    ------
+    ReadError
+        If it cannot be read or is no record.
+    """
+    try:
+        return from_text(path.read_text(encoding="ascii"), str(path))
+    except OSError as error:
+        raise ReadError(path, f"cannot be read ({error.strerror})") from None
+    except ValueError:
+        raise ReadError(path, "not a record of a run") from None
+
+
+def is_record(path: Path) -> bool:
+    """Tell whether a file is a record, by its first bytes."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_HEAD) + 1) == b"tsRun({"
+    except OSError:
+        return False

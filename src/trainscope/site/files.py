@@ -1,0 +1,137 @@
+"""The folder of a site: what is written, whole or not at all and only where it changed, and what it remembers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainscope.core.errors import ConfigError
+from trainscope.site.bundle import NAME
+from trainscope.site.inputs import Input
+from trainscope.store import stream
+
+MARKER = ".trainscope-site.json"
+"""What the site was made from. Its presence says that a folder is a site of ours, which may be written over."""
+VERSION = "1"
+PAGES_LIMIT = 1_000_000_000
+"""Bytes that GitHub Pages publishes at most."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """What a site remembers from one build to the next."""
+
+    inputs: dict[str, Input] = field(default_factory=dict)
+    """By path: what each log was."""
+    pages: dict[str, str] = field(default_factory=dict)
+    """By run id: what its page depended on, as a hash."""
+    whole: str = ""
+    """All that the site was made from, as a hash."""
+    vega: str = ""
+    """Version of the library whose script lies in the site."""
+
+
+@dataclass(slots=True)
+class SiteFolder:
+    """Writes a site."""
+
+    root: Path
+    written: int = 0
+    """Files that changed."""
+
+    def prepare(self) -> Memory:
+        """Make the folder, and return what an earlier build remembers.
+
+        Raises
+        ------
+        ConfigError
+            If the folder holds something else than a site, or is a file.
+        StoreError
+            If it cannot be made.
+        """
+        if self.root.exists() and not self.root.is_dir():
+            raise ConfigError(f"--out {self.root}: is a file; name a folder")
+        marker = self.root / MARKER
+        if self.root.is_dir() and any(self.root.iterdir()) and not marker.is_file():
+            raise ConfigError(f"--out {self.root}: holds other files and no site; name an empty or a new folder")
+        with stream.writing(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+        memory = _memory(marker) if marker.is_file() else Memory()
+        # From here on the folder is ours, even if the build is cut short.
+        self.remember(memory)
+        return memory
+
+    def remember(self, memory: Memory) -> None:
+        """Write what the next build needs to know."""
+        inputs = {name: {"digest": one.digest, "runs": list(one.runs)} for name, one in sorted(memory.inputs.items())}
+        data = {
+            "version": VERSION,
+            "inputs": inputs,
+            "pages": dict(sorted(memory.pages.items())),
+            "whole": memory.whole,
+            "vega": memory.vega,
+        }
+        self.write(MARKER, json.dumps(data, indent=1, allow_nan=False) + "\n")
+
+    def write(self, name: str, content: str | bytes) -> None:
+        """Write one file, where it is not there already with the same bytes.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be written.
+        """
+        data = content.encode() if isinstance(content, str) else content
+        path = self.root / name
+        if path.is_file() and path.read_bytes() == data:
+            return
+        part = path.with_name(f".{path.name}.part")
+        with stream.writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part.write_bytes(data)
+            part.replace(path)
+        self.written += 1
+
+    def read(self, name: str) -> bytes:
+        """Return what is in a file."""
+        return (self.root / name).read_bytes()
+
+    def has(self, name: str) -> bool:
+        """Tell whether a file is there."""
+        return (self.root / name).is_file()
+
+    def runs(self) -> Iterator[str]:
+        """Yield the ids of the runs that the site holds, sorted."""
+        home = self.root / "runs"
+        if home.is_dir():
+            yield from sorted(p.name for p in home.iterdir() if (p / NAME).is_file())
+
+    def remove_run(self, run: str) -> None:
+        """Delete the folder of a run."""
+        shutil.rmtree(self.root / "runs" / run)
+
+    def keep_only(self, run: str, names: Mapping[str, object]) -> None:
+        """Delete the files of a run that its page no longer has."""
+        for path in sorted((self.root / "runs" / run).iterdir()):
+            if path.is_file() and path.name not in names:
+                path.unlink()
+
+    def size(self) -> int:
+        """Return the bytes of all files."""
+        return sum(p.stat().st_size for p in self.root.rglob("*") if p.is_file())
+
+
+def _memory(marker: Path) -> Memory:
+    """Return what a marker says; one that is damaged or of another version says nothing."""
+    try:
+        data = json.loads(marker.read_text(encoding="utf-8"))
+        if data["version"] != VERSION:
+            return Memory()
+        inputs = {str(k): Input(str(v["digest"]), tuple(map(str, v["runs"]))) for k, v in data["inputs"].items()}
+        pages = {str(k): str(v) for k, v in data["pages"].items()}
+        return Memory(inputs, pages, str(data["whole"]), str(data["vega"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Memory()

@@ -1,0 +1,96 @@
+"""What the whole site shares: its lists and feeds, its scripts, and how charts get into pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from trainscope.report.document import ErrorEntry
+from trainscope.site import feed, index
+from trainscope.site.browser_forms import compare_form, explore_form
+from trainscope.site.bundle import Record
+from trainscope.site.charts import Chart, Drawing
+from trainscope.site.drawing import Drawer, Job
+from trainscope.site.files import Memory, SiteFolder
+from trainscope.site.survey import cluster_views, survey_of
+from trainscope.site.svg import inlined
+from trainscope.site.templates import ASSETS, Templates
+
+COMPARE_WIDTHS = {"": 1080, "-narrow": 330}
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What every page knows of its site."""
+
+    title: str
+    base_url: str
+    version: str
+
+
+def write_lists(
+    records: Sequence[Record],
+    errors: Sequence[ErrorEntry],
+    folder: SiteFolder,
+    templates: Templates,
+    site: Site,
+    drawer: Drawer,
+) -> None:
+    """Write the list of runs in all its forms, the shared pages, the feed and the badge."""
+    rows = [index.row_of(record) for record in records]
+    survey = survey_of(records)
+    clusters, alone = cluster_views(survey, {row.id: row for row in rows})
+    view = index.IndexView(tuple(rows), index.summary_of(rows), tuple(errors), survey, clusters, alone)
+    drawings = [(c.chart, d) for c in clusters if c.chart is not None for d in c.chart.drawings]
+    svg = drawn_charts(drawings, drawer.draw([svg_job(d) for _, d in drawings]))
+    common = {"site": site, "root": ""}
+    folder.write("index.html", templates.render("index.html.j2", index=view, svg=svg, **common))
+    folder.write("all.html", templates.render("all.html.j2", index=view, **common))
+    folder.write("compare.html", templates.render("compare.html.j2", **common))
+    folder.write("run.html", templates.render("archive.html.j2", **common))
+    folder.write("runs.js", index.runs_script(rows))
+    folder.write("runs.json", index.runs_json(rows, site.title))
+    folder.write("feed.xml", templates.render("feed.xml.j2", items=feed.items_of(records), site=site))
+    newest = records[0] if records else None
+    folder.write("badge.svg", templates.render("badge.svg.j2", **feed.badge_of(newest)))
+
+
+def write_assets(folder: SiteFolder, memory: Memory, templates: Templates) -> None:
+    """Write the scripts and the style sheet."""
+    for name in ASSETS:
+        folder.write(f"assets/{name}", templates.asset(name))
+    forms = {"explore": explore_form(log=False), "explore-log": explore_form(log=True)}
+    for suffix, width in COMPARE_WIDTHS.items():
+        forms[f"compare{suffix}"] = compare_form(log=False, width=width)
+        forms[f"compare-log{suffix}"] = compare_form(log=True, width=width)
+    folder.write("assets/forms.js", f"tsForms({json.dumps(forms, separators=(',', ':'), sort_keys=True)});\n")
+    known = version("vl-convert-python")
+    if memory.vega != known or not folder.has("assets/vega.js"):
+        folder.write("assets/vega.js", _vega())
+        memory.vega = known
+
+
+def _vega() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed as one script; it takes two seconds to make."""
+    import vl_convert
+
+    made = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version="6.4")
+    # Its names would otherwise become the page's own.
+    return "(()=>{" + made + "})();\n"
+
+
+def svg_job(drawing: Drawing) -> Job:
+    """Return what a drawing process is asked for."""
+    return {"kind": "svg", "spec": drawing.spec}
+
+
+def drawn_charts(drawings: Sequence[tuple[Chart, Drawing]], answers: Sequence[str | None]) -> Mapping[str, object]:
+    """Return the drawn charts by key, marked as ours and not to be escaped; None where one could not be drawn."""
+    from markupsafe import Markup
+
+    return {
+        drawing.key: None if answer is None else Markup(inlined(answer, drawing.key, chart.alt))
+        for (chart, drawing), answer in zip(drawings, answers, strict=True)
+    }

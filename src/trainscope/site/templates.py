@@ -1,0 +1,103 @@
+"""Finds the templates: the user's first, one by one, then ours."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainscope.core.errors import ConfigError
+from trainscope.report.html import WORDS, sentence, where
+from trainscope.report.text import figure, label, prose
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+FOLDER = "site_templates"
+PAGES = (
+    "macros.html.j2",
+    "base.html.j2",
+    "index.html.j2",
+    "all.html.j2",
+    "run.html.j2",
+    "compare.html.j2",
+    "archive.html.j2",
+    "feed.xml.j2",
+    "badge.svg.j2",
+)
+ASSETS = ("site.css", "site.js", "index.js", "compare.js", "archive.js", "icon.svg")
+
+
+def folder() -> Path:
+    """Return where our templates lie: beside the code when installed, at the repository's root otherwise."""
+    installed = Path(str(files("trainscope"))) / FOLDER
+    return installed if installed.is_dir() else Path(__file__).parents[3] / FOLDER
+
+
+class Templates:
+    """The templates of one site.
+
+    Parameters
+    ----------
+    own : Path, optional
+        A folder whose files take the place of ours, each one that is there.
+
+    Raises
+    ------
+    ConfigError
+        If `own` is no folder, or holds a file that no page uses.
+    """
+
+    def __init__(self, own: Path | None = None) -> None:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+        self.folders = [folder()] if own is None else [own, folder()]
+        if own is not None:
+            self._check(own)
+        self.environment: Environment = Environment(
+            loader=FileSystemLoader([str(f) for f in self.folders]),
+            autoescape=True,
+            undefined=StrictUndefined,
+            keep_trailing_newline=True,
+        )
+        self.environment.filters.update(figure=figure, label=label, prose=prose, sentence=sentence, where=where)
+        self.environment.globals["words"] = dict(WORDS)
+
+    def render(self, name: str, /, **values: object) -> str:
+        """Return one page.
+
+        Raises
+        ------
+        ConfigError
+            If a template of the user's is wrong.
+        """
+        from jinja2 import TemplateError
+
+        try:
+            return self.environment.get_template(name).render(**values)
+        except TemplateError as error:
+            number = getattr(error, "lineno", None)
+            line = "" if number is None else f":{number}"
+            raise ConfigError(f"--templates: {getattr(error, 'name', None) or name}{line}: {error}") from None
+
+    def asset(self, name: str) -> str:
+        """Return the text of a style sheet, a script or a picture."""
+        return next(f / name for f in self.folders if (f / name).is_file()).read_text(encoding="utf-8")
+
+    def digest(self) -> str:
+        """Return what the looks of a page depend on, as a hash."""
+        found = hashlib.sha256()
+        for name in (*PAGES, *ASSETS):
+            found.update(self.asset(name).encode())
+        return found.hexdigest()[:16]
+
+    def _check(self, own: Path) -> None:
+        if not own.is_dir():
+            raise ConfigError(f"--templates {own}: is no folder")
+        unknown = sorted(p.name for p in own.iterdir() if p.name not in (*PAGES, *ASSETS))
+        if unknown:
+            known = ", ".join((*PAGES, *ASSETS))
+            raise ConfigError(
+                f"--templates {own}: no page uses {unknown[0]}; files that take the place of ours: {known}"
+            )

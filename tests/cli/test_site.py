@@ -1,0 +1,38 @@
+import pytest
+
+from trainscope.cli.main import run
+
+pytest.importorskip("altair")
+pytest.importorskip("vl_convert")
+
+
+def test_a_folder_of_something_else_is_refused_in_one_line(tmp_path, capsys):
+    (tmp_path / "thesis.tex").write_text("mine")
+    assert run(["site", "build", "examples/logs/healthy.jsonl", "--out", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "holds other files and no site" in said
+    assert said.count("\n") == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_no_run_at_all_is_no_data(tmp_path, capsys):
+    (tmp_path / "logs").mkdir()
+    assert run(["site", "build", str(tmp_path / "logs"), "--out", str(tmp_path / "site")]) == 3
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_only_a_site_is_served(tmp_path, capsys):
+    assert run(["site", "serve", str(tmp_path)]) == 2
+    assert "is no site; build one with trainscope site build" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_what_was_built_is_said_and_a_log_that_could_not_be_read_is_told(tmp_path, capsys):
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"step": 1, "loss": \n')
+    out = tmp_path / "site"
+    assert run(["site", "build", "examples/logs/healthy.jsonl", str(broken), "--out", str(out), "--jobs", "1"]) == 2
+    said = capsys.readouterr().err
+    assert "broken.jsonl" in said
+    assert "1 runs; 2 logs read, 1 pages drawn" in said
+    assert (out / "index.html").is_file()

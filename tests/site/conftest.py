@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trainscope.site import bundle
+from trainscope.site.archive import archived
+
+from .runs import Layers, layers, record, rich
+
+CASES = Path(__file__).parents[2].parent / "shared" / "cases"
+
+
+@pytest.fixture(scope="session")
+def hostile_names():
+    path = CASES / "hostile_names.json"
+    if not path.is_file():
+        pytest.skip("needs ../shared/cases/hostile_names.json")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def rich_record():
+    return record(rich())
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory, rich_record, hostile_names):
+    """Return a site with a rich run, a stable one, a hostile one and an archived one."""
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
+    from trainscope.core.settings import Settings
+    from trainscope.site.build import Options, build
+
+    home = tmp_path_factory.mktemp("site")
+    records = [rich_record, record(rich("stable-twin", spike=None, seed=1)), record(rich("other-spike", seed=2))]
+    records.append(record(hostile(hostile_names)))
+    records.append(archived(record(rich("an old run", seed=-9))))
+    for one in records:
+        (home / "records" / one.id).mkdir(parents=True)
+        (home / "records" / one.id / bundle.NAME).write_text(bundle.to_text(one), encoding="ascii")
+    done = build([str(home / "records")], home / "out", Settings(), Options(title="Team runs", jobs=2))
+    assert done.undrawn == 0
+    return home / "out"
+
+
+def hostile(names):
+    """Return a run whose every name is hostile, each in all places that a log can name."""
+    cut = [name for name in names if name.strip()]
+    table = layers(tuple(dict.fromkeys(cut[:60])))
+    assert isinstance(table, Layers)
+    return rich(
+        "</script><script>alert(1)</script>\u202e{{ 7*7 }}",
+        seed=5,
+        layer_table=table,
+        metrics=tuple(cut),
+        config={name: name for name in cut},
+    )

@@ -1,0 +1,141 @@
+import json
+import shutil
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from trainscope.core.errors import ConfigError, NoDataError, ReadError
+from trainscope.core.settings import Settings
+from trainscope.replay.config import load
+from trainscope.report.document import Document
+from trainscope.site import bundle
+from trainscope.site.build import Options, build
+from trainscope.site.files import MARKER
+
+pytest.importorskip("altair")
+pytest.importorskip("vl_convert")
+pytestmark = pytest.mark.slow
+LOGS = Path(__file__).parents[2] / "examples" / "logs"
+
+
+@pytest.fixture
+def logs(tmp_path):
+    """Return a folder with two logs that tell of different ends."""
+    home = tmp_path / "logs"
+    home.mkdir()
+    for name in ("loss_spike.jsonl", "healthy.jsonl"):
+        shutil.copy(LOGS / name, home)
+    return home
+
+
+def files(site):
+    return {p.relative_to(site).as_posix(): p.read_bytes() for p in sorted(site.rglob("*")) if p.is_file()}
+
+
+def made(logs, out, **options):
+    return build([str(logs)], out, Settings(), Options(jobs=1, **options))
+
+
+def test_the_same_logs_give_the_same_bytes_and_an_unchanged_site_is_left_alone(logs, tmp_path):
+    first = made(logs, tmp_path / "a")
+    second = made(logs, tmp_path / "b")
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+    assert (first.runs, first.read, first.drawn, first.undrawn) == (2, 2, 2, 0)
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "a").rglob("*") if p.is_file() and p.name != MARKER}
+    again = made(logs, tmp_path / "a")
+    assert (again.runs, again.read, again.drawn) == (2, 0, 0)
+    assert {p: p.stat().st_mtime_ns for p in before} == before
+    assert again.size == second.size
+
+
+def test_only_what_changed_is_read_and_drawn_and_records_rebuild_the_site(logs, tmp_path):
+    site = tmp_path / "site"
+    made(logs, site)
+    shutil.copy(LOGS / "nan.jsonl", logs)
+    added = made(logs, site)
+    assert (added.runs, added.read, added.drawn) == (3, 1, 1)
+
+    # From the records alone the same pages come out.
+    other = build([str(site / "runs")], tmp_path / "other", Settings(), Options(jobs=1))
+    assert other.runs == 3
+    ours, theirs = files(site), files(tmp_path / "other")
+    del ours[MARKER], theirs[MARKER]
+    assert ours == theirs
+
+    # A run goes only when asked to.
+    (logs / "nan.jsonl").unlink()
+    assert made(logs, site).runs == 3
+    pruned = made(logs, site, prune=True)
+    assert (pruned.runs, pruned.removed, pruned.read) == (2, 1, 0)
+    assert len(list((site / "runs").iterdir())) == 2
+    assert b"nan" not in files(site)["runs.js"]
+
+
+def test_older_runs_move_to_the_archive(logs, tmp_path):
+    site = tmp_path / "site"
+    done = made(logs, site, keep=1)
+    assert (done.runs, done.archived, done.drawn) == (2, 1, 1)
+    pages = {p.name: sorted(f.name for f in p.iterdir()) for p in (site / "runs").iterdir()}
+    assert sorted(map(len, pages.values())) == [3, 6] or sorted(map(len, pages.values())) == [3, 7]
+    listed = json.loads((site / "runs.json").read_text())["runs"]
+    (old,) = [r for r in listed if r["archived"]]
+    assert old["page"] == f"run.html#{old['id']}"
+    assert bundle.read(site / "runs" / old["id"] / bundle.NAME).archived
+    assert not (site / "runs" / old["id"] / "index.html").exists()
+
+
+def test_what_other_programs_read_is_valid(logs, tmp_path):
+    site = tmp_path / "site"
+    made(logs, site, base_url="https://example.org/runs")
+    for row in json.loads((site / "runs.json").read_text())["runs"]:
+        document = Document.model_validate_json((site / row["findings"]).read_text())
+        assert document.runs[0].id == row["id"]
+        assert document.verdict.status == row["status"]
+    plans = list(site.glob("runs/*/replay_config.json"))
+    assert plans
+    assert load(plans[0]).source.name == "loss_spike"
+    feed = ElementTree.parse(site / "feed.xml").getroot()
+    links = [item.findtext("link") for item in feed.iter("item")]
+    assert links
+    assert all(link.startswith("https://example.org/runs/runs/") for link in links)
+    ElementTree.parse(site / "badge.svg")
+
+
+def test_an_unreadable_log_is_told_and_does_not_stop_the_others(logs, tmp_path):
+    (logs / "broken.jsonl").write_text('{"step": 1, "loss": \n')
+    done = made(logs, tmp_path / "site")
+    assert done.runs == 2
+    assert len(done.failures) == 1
+    assert "broken.jsonl" in done.failures[0]
+    assert "Could not be judged" in (tmp_path / "site" / "index.html").read_text()
+    # It is said again the next time, though nothing changed.
+    assert len(made(logs, tmp_path / "site").failures) == 1
+
+
+def test_nothing_to_read_is_an_error_and_another_folder_is_never_written_over(logs, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises((NoDataError, ReadError)):
+        made(tmp_path / "empty", tmp_path / "site")
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.tex").write_text("do not touch")
+    with pytest.raises(ConfigError, match="holds other files and no site"):
+        made(logs, mine)
+    assert [p.name for p in mine.iterdir()] == ["thesis.tex"]
+    with pytest.raises(ConfigError, match="is a file"):
+        made(logs, mine / "thesis.tex")
+
+
+def test_a_template_of_ones_own_takes_the_place_of_ours(logs, tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "all.html.j2").write_text("<p>mine: {{ index.count }}</p>")
+    made(logs, tmp_path / "site", templates=own)
+    assert (tmp_path / "site" / "all.html").read_text() == "<p>mine: 2</p>"
+    (own / "all.html.j2").write_text("{{ index.nothing }}")
+    with pytest.raises(ConfigError, match=r"--templates: all\.html\.j2"):
+        made(logs, tmp_path / "site", templates=own)
+    (own / "all.html.j2").rename(own / "al.html.j2")
+    with pytest.raises(ConfigError, match="no page uses al"):
+        made(logs, tmp_path / "site", templates=own)
