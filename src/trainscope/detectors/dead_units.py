@@ -66,13 +66,14 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     if not found:
         return []
     start, name, most, series = min(found, key=lambda f: (f[0], -f[2]))
+    worst = max(f[2] for f in found)
     names = ", ".join(f[1] for f in found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
     return [
         Finding(
             detector="dead_units",
             severity=Severity.ERROR,
             title="Dead units",
-            message=f"In {names} up to {number(100 * max(f[2] for f in found))} % of the units are 0 for whole batches from step {start} "
+            message=f"In {names} up to {number(100 * worst)} % of the units are 0 for whole batches from step {start} "
             "on: they get no gradient.",
             metric=DEAD,
             layer=name,
