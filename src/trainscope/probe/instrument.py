@@ -218,9 +218,8 @@ class Probe:
             found.learning_rates.append(None if rate is None else float(rate))
 
     def _note_batches(self, found: Measurement) -> None:
-        seen = self.forwards.batches.collect()
-        if seen is not None:
-            found.vectors["batches"] = seen
+        found.batches, seen = self.forwards.batches.collect()
+        found.vectors.update(seen)
 
     def _note_shares(self, found: Measurement) -> None:
         for name, counts in self.forwards.routing.collect().items():
