@@ -76,9 +76,10 @@ def sample(batch: object, most_tokens: int = MOST_TOKENS) -> Sample | None:
     """
     found = list(_named(batch))
     tokens = _tokens(found)
-    floats = max(
-        (t for _, t in found if t.is_floating_point() and t.numel()), key=lambda tensor: tensor.numel(), default=None
-    )
+    real = [t for _, t in found if t.is_floating_point()]
+    if tokens is not None and not real and "attention_mask" not in (name for name, _ in found):
+        return Sample(tokens.numel(), _rows(tokens, most_tokens).clone(), None)
+    floats = max(real, key=lambda tensor: tensor.numel(), default=None)
     looked_at = floats if tokens is None else tokens
     if looked_at is None:
         return None
@@ -136,7 +137,7 @@ def _named(value: object, name: str = "") -> Iterator[tuple[str, Tensor]]:
     elif isinstance(value, Mapping) or (hasattr(value, "data") and hasattr(value, "items")):
         for key, item in value.items():
             yield from _named(item, str(key))
-    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+    elif isinstance(value, (tuple, list)) or (isinstance(value, Sequence) and not isinstance(value, (str, bytes))):
         for item in value:
             yield from _named(item, name)
 
@@ -162,6 +163,8 @@ def _wide(device: torch.device) -> torch.dtype:
 
 def _rows(tokens: Tensor, most: int) -> Tensor:
     """Return a view of whole rows, evenly spread, that have up to `most` tokens together."""
+    if tokens.dim() == 2 and tokens.numel() <= most:
+        return tokens
     rows = tokens.reshape(-1, tokens.shape[-1])[:, :most]
     return rows[:: max(1, math.ceil(rows.numel() / most))]
 
