@@ -61,15 +61,17 @@ class Statistics:
         """Whether numbers come from an accelerator, and so only when many steps are moved at once."""
         return self._device.type != "cpu"
 
-    def measure(self, found: Measurement, scaler: object, previous: Measurement | None, *, ratio: bool) -> None:
+    def measure(
+        self, found: Measurement, scaler: object, previous: Measurement | None, *, ratio: bool, second: bool
+    ) -> None:
         """Fill the tables of `found`, and add to `previous` what its optimizer step changed.
 
         Parameters
         ----------
-        ratio : bool
-            Whether RMS_t is due.
+        ratio, second : bool
+            Whether RMS_t and first moments, and second moments, are due.
         """
-        tables = self._boundary.call("statistics", self._local, found, scaler, ratio)
+        tables = self._boundary.call("statistics", self._local, found, scaler, ratio, second)
         if tables is None:
             if not self.shards:
                 return
@@ -97,7 +99,7 @@ class Statistics:
         self._precise |= frozenset(place for place in flat if place < self.watched.large)
         self._count_bad = bad
 
-    def _local(self, found: Measurement, scaler: object, ratio: bool) -> Tables:
+    def _local(self, found: Measurement, scaler: object, ratio: bool, second: bool) -> Tables:
         """Measure this rank's part."""
         scale = scaling.scale_of(scaler)
         if isinstance(scale, Tensor):
@@ -110,7 +112,8 @@ class Statistics:
         plain: Plain = {Sum.CLIPPED_SQUARES: (now.clipped, self.gradients.prepare(now.clipped))}
         if found.layers:
             full["weights"] = self._kept("weights", self.watched.tensors, self.watched.large)
-            plain.update(self._state_squares(found, first_moments=ratio))
+            if ratio or second:
+                plain.update(self._state_squares(found, first=ratio, second=second))
         if self._updates.begun:
             plain[Sum.UPDATE_SQUARES] = (self._all, self._updates.changed(keep=found.layers))
         elif found.layers:
@@ -127,16 +130,16 @@ class Statistics:
                 self._put_rms(found, tables, scaled, scale)
         return tables
 
-    def _state_squares(self, found: Measurement, *, first_moments: bool) -> dict[Sum, tuple[Sequence[int], Prepared]]:
-        """Prepare the optimizer's moments: the second at every step, the first when sampling."""
-        first, second = self._states.tensors()
-        wanted = {Sum.V_SQUARES: ("v", second)}
-        if first_moments:
-            wanted[Sum.M_SQUARES] = ("m", first)
+    def _state_squares(self, found: Measurement, *, first: bool, second: bool) -> Plain:
+        """Prepare those of the optimizer's moments that are due."""
+        of_first, of_second = self._states.tensors()
+        wanted = {Sum.V_SQUARES: ("v", of_second)} if second else {}
+        if first:
+            wanted[Sum.M_SQUARES] = ("m", of_first)
         for name, (places, _) in wanted.values():
             found.has[name] = places
         return {
-            row: (places, self._kept(name, tensors, self._large(places)))
+            row: (places, self._kept(name, tensors, bisect.bisect_left(places, self.watched.large)))
             for row, (name, (places, tensors)) in wanted.items()
         }
 
@@ -232,9 +235,6 @@ class Statistics:
         if prepared.begins() == pointers:
             self._prepared[name] = (pointers, prepared)
         return prepared
-
-    def _large(self, places: Sequence[int]) -> int:
-        return bisect.bisect_left(places, self.watched.large)
 
     def _vector(self, values: Sequence[float]) -> Tensor:
         return torch.tensor(values, dtype=self._wide).to(self._device, non_blocking=True)
