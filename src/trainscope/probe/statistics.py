@@ -84,8 +84,7 @@ class Statistics:
     def settle(self, previous: Measurement) -> None:
         """Add to `previous` what its optimizer step changed, where no further step is measured."""
         if "update" in previous.has:
-            squares = sums_of_squares([self._updates.changed(keep=False)], self._wide)[0] * self._updates.whole
-            previous.vectors["update"] = self._row(self._all, squares)
+            previous.vectors["update"] = self._row(self._all, self._updates.squares(keep=False))
 
     def clip(self, previous: Measurement) -> None:
         """Note the gradients that `previous` measured as they are now, after clipping."""
@@ -114,11 +113,11 @@ class Statistics:
             full["weights"] = self._kept("weights", self.watched.tensors, self.watched.large)
             if ratio or second:
                 plain.update(self._state_squares(found, first=ratio, second=second))
+        tables = self._empty()
         if self._updates.begun:
-            plain[Sum.UPDATE_SQUARES] = (self._all, self._updates.changed(keep=found.layers))
+            tables.put(Sum.UPDATE_SQUARES, self._all, self._updates.squares(keep=found.layers))
         elif found.layers:
             self._updates.keep()
-        tables = self._empty()
         self._reduce(found, now, full, plain, tables)
         if scaled and scale is not None:
             index = self.watched.index
@@ -159,7 +158,7 @@ class Statistics:
             moments_found, squares = self._reducer.reduce(list(full.values()), [one for _, one in plain.values()])
             measured = dict(zip(full, moments_found, strict=True))
             for (row, (places, _)), values in zip(plain.items(), squares, strict=True):
-                tables.put(row, places, values * self._updates.whole if row is Sum.UPDATE_SQUARES else values)
+                tables.put(row, places, values)
         self._put_gradients(found, now, measured.get("grads"), tables)
         if "weights" in measured:
             self._put_weights(measured["weights"], tables)
