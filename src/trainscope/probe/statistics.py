@@ -49,7 +49,7 @@ class Statistics:
         first = parts[0].device if parts else torch.device("cpu")
         self._device = torch.device(device) if device is not None else first
         self._wide = wide_dtype(self._device)
-        self._numel = self._vector([part.numel() for part in parts])
+        self._numel = [part.numel() for part in parts]
         self._updates = Updates(watched.tensors, watched.large, self._device, self._wide)
         self._reducer = Reducer()
         self._precise: frozenset[int] = frozenset()
@@ -151,8 +151,7 @@ class Statistics:
         tables: Tables,
     ) -> None:
         """Reduce everything in as few calls as there are kinds of numbers, and fill the tables."""
-        full = {name: one for name, one in full.items() if len(one)}
-        plain = {row: (places, one) for row, (places, one) in plain.items() if len(one)}
+        full, plain = {n: one for n, one in full.items() if len(one)}, {r: p for r, p in plain.items() if len(p[1])}
         measured: dict[str, Moments] = {}
         if full or plain:
             moments_found, squares = self._reducer.reduce(list(full.values()), [one for _, one in plain.values()])
@@ -197,8 +196,9 @@ class Statistics:
     def _put_weights(self, measured: Moments, tables: Tables) -> None:
         again = list(self._precise)
         if not self.deferred:
-            flat = (measured.squares * self._numel < (1 + FLAT) * measured.total**2).nonzero().flatten()
-            again = [place for place in flat.tolist() if place < self.watched.large]
+            rows = zip(measured.squares.tolist(), measured.total.tolist(), self._numel, strict=True)
+            again = [i for i, (square, total, n) in enumerate(rows) if square * n < (1 + FLAT) * total * total]
+            again = again[: bisect.bisect_left(again, self.watched.large)]
         if again:
             exact = moments([self.watched.tensors[i] for i in again])
             measured.squares[again], measured.total[again] = exact.squares, exact.total
