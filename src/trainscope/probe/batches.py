@@ -15,7 +15,7 @@ from torch import Tensor
 from .batch_statistics import Sample, Statistic, sample, statistics
 
 MOST_TOKENS = 2_048
-"""Tokens of a batch that are looked at: 0.1 ms of one core."""
+"""Tokens of a batch that are looked at: of a small GPT 0.1 ms at the step, 0.2 ms when it is read."""
 MOST_BATCHES = 4
 """Micro-batches of a step that are looked at."""
 HISTORY = 200
