@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 import torch
 
 from trainscope.probe.batch_statistics import LONGEST_PERIOD, MOST_TOKENS, Statistic, describe
-from trainscope.probe.batches import NAMES, Batches, Farthest
+from trainscope.probe.batches import NAMES, BatchColumns, Batches
 
 pytestmark = pytest.mark.slow
 
@@ -146,20 +146,58 @@ def test_nothing_waits_for_the_device_or_depends_on_a_value():
     assert not seen & waits
 
 
-def test_of_micro_batches_the_recorder_keeps_the_one_farthest_from_usual():
-    farthest = Farthest()
-    usual, odd = torch.randint(0, 20, (4, 50)), torch.zeros(4, 50, dtype=torch.long)
-    for _ in range(5):
-        batches = Batches()
-        batches.see(usual)
-        batches.see(usual)
-        farthest.scalars({"batches": batches.collect()})
+def collected(*inputs):
     batches = Batches()
-    for tokens in (usual, odd, usual):
+    for tokens in inputs:
         batches.see(tokens)
-    found = farthest.scalars({"batches": batches.collect()})
+    shapes, vectors = batches.collect()
+    assert batches.collect() == ([], {})
+    return shapes, {name: vector.reshape(-1).double() for name, vector in vectors.items()}
+
+
+def read(columns, *steps):
+    shapes, vectors = zip(*steps, strict=True)
+    return columns.of(shapes, vectors)
+
+
+def test_of_micro_batches_the_recorder_keeps_the_one_farthest_from_usual():
+    columns = BatchColumns()
+    usual, odd = torch.randint(0, 20, (4, 50)), torch.zeros(4, 50, dtype=torch.long)
+    steps = [collected(usual, usual) for _ in range(5)]
+    *_, found, nothing = read(columns, *steps, collected(usual, odd, usual), collected())
     assert found["batch/repetition"] == 1.0
     assert found["batch/token_entropy"] == pytest.approx(0.0)
     assert set(found) < set(NAMES), "what tokens do not have is left out"
-    assert batches.collect() is None
-    assert farthest.scalars({}) == {}
+    assert nothing == {}
+    assert read(columns, collected()) == [{}]
+
+
+def test_steps_worked_out_together_have_the_numbers_of_each_alone():
+    ids, mask = torch.randint(0, 9, (4, 24)), torch.ones(4, 24, dtype=torch.long)
+    mask[:, 18:] = 0
+    inputs = [
+        *(torch.randint(0, 30, (3, 40)) for _ in range(3)),
+        ids,
+        {"input_ids": ids, "attention_mask": mask},
+        [torch.randint(0, 30, (3, 40)), torch.randn(5, 7)],
+        torch.randn(5, 7),
+        torch.tensor([[1], [2]]),
+        torch.randint(0, 30, (3, 40)),
+    ]
+    together = read(BatchColumns(), *map(collected, inputs))
+    assert len(together) == len(inputs)
+    for batch, found in zip(inputs, together, strict=True):
+        alone = describe(batch)
+        expected = {} if alone is None else dict(zip(NAMES, alone.tolist(), strict=True))
+        assert found == pytest.approx({name: value for name, value in expected.items() if value == value})
+
+
+def test_what_the_training_does_to_its_batch_later_changes_nothing():
+    tokens = torch.randint(0, 30, (3, 40))
+    expected = describe(tokens).tolist()
+    batches = Batches()
+    batches.see(tokens)
+    tokens.zero_()
+    shapes, vectors = batches.collect()
+    (found,) = read(BatchColumns(), (shapes, {name: v.reshape(-1).double() for name, v in vectors.items()}))
+    assert found == pytest.approx({n: v for n, v in zip(NAMES, expected, strict=True) if v == v})

@@ -306,3 +306,20 @@ def test_weights_and_updates_are_of_now_whatever_their_layout(attach, stats, lay
     assert got["weight_l2_norm"] == pytest.approx(before.norm().item(), rel=1e-6)
     assert got["weight_max"] == before.max().item()
     assert got["update_l2_norm"] == pytest.approx((model.weight - before).norm().item(), rel=0.2)
+
+
+def test_second_moments_are_measured_often_enough_that_a_lost_state_shows(attach):
+    model = nn.Linear(30, 20)
+    probe = attach(model, [torch.optim.Adam(model.parameters(), lr=1e-3)], activation_every=100)
+    found = []
+    for step in range(12):
+        if step == 7:  # as a loop that builds its optimizer anew every epoch
+            probe.settle()
+            probe.read(found[-1:])
+            probe.use([torch.optim.Adam(model.parameters(), lr=1e-3)])
+        model.zero_grad()
+        model(torch.ones(5, 30)).square().mean().backward()
+        found.append(probe.measure())
+        probe._optimizers[0].step()
+    measured = [step for step, one in enumerate(found) if one.has.get("v")]
+    assert measured == [1, 4, 8, 11]

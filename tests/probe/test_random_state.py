@@ -30,3 +30,21 @@ def test_taking_the_state_draws_nothing():
     first = draw()
     random_state.put_back(random_state.storable(before))
     assert draw() == first
+
+
+def test_the_state_of_numpy_is_the_one_now_whoever_drew_or_did_not():
+    order = random.Random(0)
+    draws = [
+        lambda: None,
+        lambda: numpy.random.rand(),
+        lambda: numpy.random.randn(),  # leaves a second number waiting, or takes it
+        lambda: numpy.random.randn(700),
+        lambda: numpy.random.seed(order.randrange(3)),
+    ]
+    taken = []
+    for _ in range(400):
+        order.choice(draws)()
+        state, expected = random_state.take()["numpy"], numpy.random.get_state()
+        assert all(numpy.array_equal(a, b) for a, b in zip(state, expected, strict=True))
+        taken.append(id(state))
+    assert len(set(taken)) < len(taken), "nobody drew: not taken anew"

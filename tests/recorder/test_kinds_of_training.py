@@ -84,7 +84,7 @@ def test_several_optimizers_are_all_recorded(scope_of):
     found = columns(path / "global.arrow")
     assert (found["lr"][0], found["lr_1"][0]) == (0.5, 1e-3)
     assert columns(path / "layers" / "embed.weight.arrow")["update_l2_norm"][0] > 0
-    assert columns(path / "layers" / "head.weight.arrow")["adam_v_norm"][-1] > 0
+    assert any(norm is not None and norm > 0 for norm in columns(path / "layers" / "head.weight.arrow")["adam_v_norm"])
     saved = torch.load(path / "checkpoints" / "3.pt", weights_only=True)
     assert len(saved["optimizer_state_dict"]) == 2
 

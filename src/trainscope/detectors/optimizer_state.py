@@ -10,7 +10,7 @@ Algorithm
     to less than ``second`` of what it was, faster than beta2 lets it decay.
 Parameters
     kept: share of the moments' norm that survives an ordinary step.
-    second: share of the second moments' norm that survives three ordinary steps.
+    second: share of the second moments' norm that survives four ordinary steps.
 False positives
     A reset that is meant, such as a second phase with its own optimizer.
 Misses
@@ -30,8 +30,8 @@ from trainscope.core.run import Run
 from trainscope.detectors.base import Detector, Skipped, needs_smoke
 
 SECOND = "optimizer/v_norm"
-NEAR = 3
-"""Steps between two recorded moments that may be compared: there is none where the state is empty."""
+NEAR = 4
+"""Steps between two recorded moments that may be compared: every third is recorded, none while the state is empty."""
 COUNTER, CREATED, MOMENTS = "smoke/optimizer_state_step", "smoke/optimizers_created", "optimizer/m_norm"
 
 
@@ -42,7 +42,7 @@ class Params:
     kept: float = 0.6
     """Momentum 0.9 keeps 0.9 of its buffer in a step, whatever the gradient."""
     second: float = 0.4
-    """Adam's second moment keeps beta2, at least 0.9 of itself, in a step: 0.73 in three."""
+    """Adam's second moment keeps beta2, at least 0.9 of itself, in a step: 0.66 in four."""
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:

@@ -1,14 +1,15 @@
 """What a batch looks like before the model has seen it: a few numbers that garbage, repetition and padding move.
 
 Integer batches (tokens) have an entropy, a repeated share and a padded share; floating-point ones a mean, a standard
-deviation and a share of NaN and infinity. The cost is bounded by a sample, and nothing waits for a device: the
-numbers stay where the batch is until they are wanted.
+deviation and a share of NaN and infinity. The cost is bounded by a sample, which stays where the batch is until its
+numbers are wanted: nothing waits for a device, and many samples are worked out together.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 
@@ -46,8 +47,20 @@ class Statistic(IntEnum):
     """Share of NaN and infinity."""
 
 
-def describe(batch: object, most_tokens: int = MOST_TOKENS) -> Tensor | None:
-    """Return the statistics of a batch as a (7,) vector on its device, in the order of :class:`Statistic`.
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """What is kept of a batch until its numbers are wanted: little, and with few calls."""
+
+    size: int
+    """Numbers in the tensor that was looked at."""
+    tokens: Tensor | None
+    """(rows, length); a copy."""
+    given: Tensor | None
+    """(4,) padded share by the mask, mean, standard deviation, non-finite share; None where there is none of them."""
+
+
+def sample(batch: object, most_tokens: int = MOST_TOKENS) -> Sample | None:
+    """Return what the statistics of a batch are taken of, on its device.
 
     Parameters
     ----------
@@ -58,27 +71,62 @@ def describe(batch: object, most_tokens: int = MOST_TOKENS) -> Tensor | None:
 
     Returns
     -------
-    Tensor or None
+    Sample or None
         None where the batch holds no tensor that could be judged.
     """
     found = list(_named(batch))
     tokens = _tokens(found)
-    floats = max(
-        (t for _, t in found if t.is_floating_point() and t.numel()), key=lambda tensor: tensor.numel(), default=None
-    )
+    real = [t for _, t in found if t.is_floating_point()]
+    if tokens is not None and not real and "attention_mask" not in (name for name, _ in found):
+        return Sample(tokens.numel(), _rows(tokens, most_tokens).clone(), None)
+    floats = max(real, key=lambda tensor: tensor.numel(), default=None)
     looked_at = floats if tokens is None else tokens
     if looked_at is None:
         return None
     with torch.no_grad():
-        vector = torch.full((len(Statistic),), math.nan, dtype=_wide(looked_at.device), device=looked_at.device)
-        if tokens is not None:
-            mask = next((t for name, t in found if name == "attention_mask" and t.shape == tokens.shape), None)
-            vector[: Statistic.MEAN] = _of_tokens(tokens.detach(), mask, most_tokens)
-        if floats is not None:
-            vector[Statistic.MEAN :] = _of_floats(floats.detach()).to(vector.device)
-            if tokens is None:
-                vector[Statistic.SIZE] = floats.numel()
-        return vector
+        mask = next(
+            (t for n, t in found if tokens is not None and n == "attention_mask" and t.shape == tokens.shape), None
+        )
+        given = None
+        if mask is not None or floats is not None:
+            given = torch.full((4,), math.nan, dtype=_wide(looked_at.device), device=looked_at.device)
+            if mask is not None:
+                given[0] = 1.0 - mask.to(_wide(mask.device)).mean()
+            if floats is not None:
+                given[1:] = _of_floats(floats.detach()).to(given.device)
+        rows = None if tokens is None else _rows(tokens.detach(), most_tokens).clone()
+        return Sample(looked_at.numel(), rows, given)
+
+
+def statistics(samples: Sequence[Sample]) -> Tensor:
+    """Return the statistics of samples, which are on one device, as (samples, 7) in the order of :class:`Statistic`.
+
+    Those of one shape are worked out together: a call costs more than the numbers of one batch.
+    """
+    device = next(t.device for one in samples for t in (one.tokens, one.given) if t is not None)
+    table = torch.full((len(samples), len(Statistic)), math.nan, dtype=_wide(device))
+    table[:, Statistic.SIZE] = torch.tensor([one.size for one in samples], dtype=table.dtype)
+    table = table.to(device, non_blocking=True)
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for place, one in enumerate(samples):
+        if one.given is not None:
+            table[place, Statistic.PADDING :] = one.given
+        if one.tokens is not None:
+            alike.setdefault(tuple(one.tokens.shape), []).append(place)
+    with torch.no_grad():
+        for places in alike.values():
+            rows = torch.stack([t for place in places if (t := samples[place].tokens) is not None])
+            table[places, Statistic.TOKEN_ENTROPY] = entropy(rows.flatten(1))
+            table[places, Statistic.REPETITION] = _repetition(rows)
+            padding, given = _padding(rows), table[places, Statistic.PADDING]
+            table[places, Statistic.PADDING] = torch.where(given.isnan(), padding, given)
+    return table
+
+
+def describe(batch: object, most_tokens: int = MOST_TOKENS) -> Tensor | None:
+    """Return the statistics of one batch as a (7,) vector on its device, None where :func:`sample` is."""
+    found = sample(batch, most_tokens)
+    return None if found is None else statistics([found])[0]
 
 
 def _named(value: object, name: str = "") -> Iterator[tuple[str, Tensor]]:
@@ -89,7 +137,7 @@ def _named(value: object, name: str = "") -> Iterator[tuple[str, Tensor]]:
     elif isinstance(value, Mapping) or (hasattr(value, "data") and hasattr(value, "items")):
         for key, item in value.items():
             yield from _named(item, str(key))
-    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+    elif isinstance(value, (tuple, list)) or (isinstance(value, Sequence) and not isinstance(value, (str, bytes))):
         for item in value:
             yield from _named(item, name)
 
@@ -113,26 +161,27 @@ def _wide(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
-def _of_tokens(tokens: Tensor, mask: Tensor | None, most: int) -> Tensor:
+def _rows(tokens: Tensor, most: int) -> Tensor:
+    """Return a view of whole rows, evenly spread, that have up to `most` tokens together."""
+    if tokens.dim() == 2 and tokens.numel() <= most:
+        return tokens
     rows = tokens.reshape(-1, tokens.shape[-1])[:, :most]
-    rows = rows[:: max(1, math.ceil(rows.numel() / most))]
-    padding = _padding(rows) if mask is None else 1.0 - mask.to(_wide(mask.device)).mean()
-    size = rows.new_full((), tokens.numel(), dtype=_wide(rows.device))
-    return torch.stack([size, entropy(rows.reshape(-1)), _repetition(rows), padding])
+    return rows[:: max(1, math.ceil(rows.numel() / most))]
 
 
 def entropy(tokens: Tensor) -> Tensor:
-    """Return the entropy in nat of how often each value occurs, without a step whose size depends on the values.
+    """Return the entropy in nat of how often each value occurs, of each (n,) row of `tokens`.
 
-    It is log n minus the mean of log c over all tokens, where c is how often a token occurs: over a run of equal
-    values in the sorted tensor, c log c is the telescoped sum of r log r - (r - 1) log(r - 1) over the ranks r in it.
+    There is no step whose size depends on the values. It is log n minus the mean of log c over all tokens, where c is
+    how often a token occurs: over a run of equal values in the sorted tensor, c log c is the telescoped sum of
+    r log r - (r - 1) log(r - 1) over the ranks r in it.
     """
-    n = tokens.numel()
+    n = tokens.shape[-1]
     ordered = tokens.sort().values
     place, gain = _table(n, tokens.device)
-    begins = place.clone()
-    begins[1:] *= ordered[1:] != ordered[:-1]
-    return math.log(n) - gain[place - begins.cummax(0).values].sum() / n
+    begins = place.expand(ordered.shape).clone()
+    begins[..., 1:] *= ordered[..., 1:] != ordered[..., :-1]
+    return math.log(n) - gain[place - begins.cummax(-1).values].sum(-1) / n
 
 
 @lru_cache(maxsize=8)
@@ -143,24 +192,26 @@ def _table(n: int, device: torch.device) -> tuple[Tensor, Tensor]:
 
 
 def _repetition(rows: Tensor) -> Tensor:
-    longest = min(LONGEST_PERIOD, rows.shape[1] - 1)
+    """Return the repeated share of each of (batches, rows, length) tokens."""
+    longest = min(LONGEST_PERIOD, rows.shape[-1] - 1)
     if longest < 1:
-        return torch.full((), math.nan, dtype=_wide(rows.device), device=rows.device)
-    windows = rows.unfold(1, longest + 1, 1)
-    same = (windows[:, :, :-1] == windows[:, :, -1:]).sum(1, dtype=torch.int32)
-    return same.amax(1).to(_wide(rows.device)).mean() / windows.shape[1]
+        return torch.full(rows.shape[:1], math.nan, dtype=_wide(rows.device), device=rows.device)
+    windows = rows.unfold(-1, longest + 1, 1)
+    same = (windows[..., :-1] == windows[..., -1:]).sum(-2, dtype=torch.int32)
+    return same.amax(-1).to(_wide(rows.device)).mean(-1) / windows.shape[-2]
 
 
 def _padding(rows: Tensor) -> Tensor:
-    """Return the share of tokens in a run of two and more equal ones at the beginning or the end of their row."""
-    length = rows.shape[1]
-    if length < 2:
-        return torch.zeros((), dtype=_wide(rows.device), device=rows.device)
-    found = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
-    for edge in (rows, rows.flip(1)):
-        run = (edge == edge[:, :1]).to(torch.int32).cumprod(1).sum(1)
+    """Return the share of tokens in a run of two and more equal ones at the beginning or the end of their row.
+
+    Of each of (batches, rows, length) tokens.
+    """
+    length = rows.shape[-1]
+    found = torch.zeros(rows.shape[:-1], dtype=torch.int64, device=rows.device)
+    for edge in (rows, rows.flip(-1)) if length > 1 else ():
+        run = (edge == edge[..., :1]).to(torch.int32).cumprod(-1).sum(-1)
         found += torch.where(run > 1, run, 0)
-    return (found.clamp(max=length).to(_wide(rows.device)) / length).mean()
+    return (found.clamp(max=length).to(_wide(rows.device)) / length).mean(-1)
 
 
 def _of_floats(values: Tensor) -> Tensor:

@@ -74,6 +74,7 @@ class Probe:
         self._since_sample = options.activation_every
         self._since_histogram = options.histogram_every
         self._since_ratio = options.moments_every
+        self._since_second = options.second_every
         self._last: Measurement | None = None
         self._clips_last = False
         self._ended = time.perf_counter()
@@ -106,6 +107,7 @@ class Probe:
             self._histograms.forget_order(self._statistics.watched.names)
         self._optimizers = tuple(optimizers)
         self._statistics = self._reader = self._last = None
+        self._since_second = self._options.second_every
 
     def keep_edges(self, edges: Mapping[str, Sequence[float]]) -> None:
         """Use the histogram edges that these parameters had in an earlier session."""
@@ -145,7 +147,9 @@ class Probe:
         self._boundary.call("learning rate", self._note_rates, found)
         ratio = sampled and self._since_ratio >= self._options.moments_every
         self._since_ratio = 1 if ratio else self._since_ratio + 1
-        self.statistics.measure(found, scaler, self._last, ratio=ratio)
+        second = ratio or self._since_second >= self._options.second_every
+        self.statistics.measure(found, scaler, self._last, ratio=ratio, second=second)
+        self._since_second = 1 if found.has.get("v") else self._since_second + 1
         if self._last is not None and "scale" in found.vectors:
             self._last.vectors["next_scale"] = found.vectors["scale"]
         self._boundary.call("batch", self._note_batches, found)
@@ -218,9 +222,8 @@ class Probe:
             found.learning_rates.append(None if rate is None else float(rate))
 
     def _note_batches(self, found: Measurement) -> None:
-        seen = self.forwards.batches.collect()
-        if seen is not None:
-            found.vectors["batches"] = seen
+        found.batches, seen = self.forwards.batches.collect()
+        found.vectors.update(seen)
 
     def _note_shares(self, found: Measurement) -> None:
         for name, counts in self.forwards.routing.collect().items():

@@ -9,6 +9,7 @@ from enum import IntEnum
 from torch import Tensor
 
 from .activations import Sampled
+from .batches import Shape
 
 
 class Sum(IntEnum):
@@ -51,6 +52,8 @@ class Measurement:
     clipped: bool = False
     """Whether clipping was seen."""
     bad_counted: bool = False
+    batches: Sequence[Shape] = ()
+    """Of the samples of batches that are among the vectors."""
     activations: Sampled | None = None
     attention: tuple[tuple[str, ...], tuple[int, ...]] | None = None
     """Names, and forwards of each."""

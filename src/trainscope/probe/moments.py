@@ -12,7 +12,6 @@ millisecond's work costs more than the work.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .segments import by_segment
 from .tensors import LOW_PRECISION, dense_all, flatten, wide_dtype
 
 SMALL = 4_096
@@ -123,8 +123,8 @@ class Reducer:
         if len(pieces) == len(counts):
             return table.T
         table[:, 2].neg_()
-        sums = _by_segment(table[:, :2].contiguous(), counts, "sum")
-        extremes = _by_segment(table[:, 2:].contiguous(), counts, "max")
+        sums = by_segment(table[:, :2].contiguous(), counts, "sum")
+        extremes = by_segment(table[:, 2:].contiguous(), counts, "max")
         extremes[:, 0].neg_()
         return torch.cat([sums, extremes], 1).T
 
@@ -184,13 +184,9 @@ def _small(parts: list[Tensor], wide: torch.dtype) -> Tensor | None:
     if not parts:
         return None
     data = torch.cat(parts).to(wide)
-    lengths = _lengths(tuple(part.numel() for part in parts), data.device)
-    return torch.stack(
-        [
-            torch.segment_reduce(values, kind, lengths=lengths, unsafe=True)
-            for values, kind in ((data * data, "sum"), (data, "sum"), (data, "min"), (data, "max"))
-        ]
-    )
+    counts = tuple(part.numel() for part in parts)
+    kinds = ((data * data, "sum"), (data, "sum"), (data, "min"), (data, "max"))
+    return torch.stack([by_segment(values, counts, kind) for values, kind in kinds])
 
 
 def sums_of_squares(plain: Sequence[Prepared], wide: torch.dtype) -> list[Tensor]:
@@ -201,12 +197,12 @@ def sums_of_squares(plain: Sequence[Prepared], wide: torch.dtype) -> list[Tensor
     parts: list[list[Tensor]] = [[] for _ in plain]
     if pieces:
         large = torch.stack(_norms(pieces)).to(wide).square_()
-        large = large if len(counts) == len(pieces) else _by_segment(large, counts, "sum")
+        large = large if len(counts) == len(pieces) else by_segment(large, counts, "sum")
         for part, values in zip(parts, large.split_with_sizes([len(one.counts) for one in plain]), strict=True):
             part.append(values)
     if small:
         lengths = tuple(part.numel() for part in small)
-        sums = _by_segment(torch.cat(small).to(wide).square(), lengths, "sum")
+        sums = by_segment(torch.cat(small).to(wide).square(), lengths, "sum")
         for part, values in zip(parts, sums.split_with_sizes([len(one.small) for one in plain]), strict=True):
             part.append(values)
     return [part[0] if len(part) == 1 else torch.cat(part) for part in parts]
@@ -221,15 +217,6 @@ def _kind_by_kind(pieces: list[Tensor], wide: torch.dtype) -> Tensor:
     extremes = [torch.aminmax(p) if empty is None or p.numel() else empty.unbind() for p in pieces]
     lows, highs = _stack([low for low, _ in extremes], wide), _stack([high for _, high in extremes], wide)
     return torch.stack([norms, _stack(totals, wide), lows, highs], 1)
-
-
-def _by_segment(values: Tensor, counts: tuple[int, ...], kind: str) -> Tensor:
-    return torch.segment_reduce(values, kind, lengths=_lengths(counts, values.device), axis=0, unsafe=True)
-
-
-@functools.lru_cache(maxsize=64)
-def _lengths(counts: tuple[int, ...], device: torch.device) -> Tensor:
-    return torch.tensor(counts).to(device, non_blocking=True)
 
 
 def _norms(pieces: list[Tensor]) -> list[Tensor]:

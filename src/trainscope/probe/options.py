@@ -17,5 +17,8 @@ class Options:
     moments_every: int = 5
     """First moments and RMS_t are measured at steps that sample activations, but not oftener than this: they lag
     behind the gradient by tens of steps, and cost as much as all activations of a small model."""
+    second_every: int = 3
+    """Second moments are measured every so many steps: they move by a thousandth at a step, and a state that is lost
+    shows within four (`trainscope.detectors.optimizer_state`)."""
     device: str | None = None
     """Where statistics are computed; None is where each tensor is."""

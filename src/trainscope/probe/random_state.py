@@ -7,6 +7,7 @@ the script made itself (``torch.Generator``, ``numpy.random.Generator``) are its
 
 from __future__ import annotations
 
+import ctypes
 import random
 import sys
 from collections.abc import Mapping
@@ -14,6 +15,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+_MT19937_BYTES = 4 * 625
+"""624 words and the position among them."""
 
 
 def take() -> dict[str, Any]:
@@ -23,8 +27,24 @@ def take() -> dict[str, Any]:
         state["cuda"] = torch.cuda.get_rng_state_all()
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "random"):
-        state["numpy"] = numpy.random.get_state()
+        state["numpy"] = _of_numpy(numpy)
     return state
+
+
+_known: list[tuple[Any, bytes, Any]] = []
+"""NumPy's generator, the bytes of its state, and the state, as they were when last taken."""
+
+
+def _of_numpy(numpy: Any) -> Any:
+    """Return the state of NumPy's global generator: the one last taken, where nobody drew since."""
+    generator = numpy.random.mtrand._rand._bit_generator
+    if type(generator).__name__ != "MT19937":
+        return numpy.random.get_state()
+    now = ctypes.string_at(generator.ctypes.state_address, _MT19937_BYTES)
+    # A normal number that waits to be drawn is not among the bytes.
+    if not _known or _known[0][0] is not generator or _known[0][1] != now or _known[0][2][3]:
+        _known[:] = [(generator, now, numpy.random.get_state())]
+    return _known[0][2]
 
 
 def storable(state: Mapping[str, Any]) -> dict[str, Any]:

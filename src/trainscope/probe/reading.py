@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from .batches import Farthest
+from .batches import BatchColumns
 from .layer_rows import LayerRows
 from .measurement import Measurement
 from .names import Watched
@@ -57,7 +57,7 @@ class Reader:
     def __init__(self, watched: Watched, model: nn.Module) -> None:
         self._rows = LayerRows(watched, model)
         self._parameters = ParameterColumns(watched, self._rows)
-        self._batches = Farthest()
+        self._batches = BatchColumns()
 
     def read(
         self, found: Sequence[Measurement], vectors: Sequence[Mapping[str, Tensor]]
@@ -65,13 +65,14 @@ class Reader:
         """Return readings, weights whose spread needs more digits, whether the last gradient is bad."""
         sampled = sampled_columns(found, vectors, self._rows)  # first: it may find new layers
         parameters = self._parameters.of(found, vectors)
+        batches = self._batches.of([one.batches for one in found], vectors)
         readings = []
         bad = False
-        for one, moved, mine, theirs in zip(found, vectors, parameters, sampled, strict=True):
+        for one, moved, mine, theirs, batch in zip(found, vectors, parameters, sampled, batches, strict=True):
             scalars, columns, valid = mine
             columns.update(theirs[0])
             valid.update(theirs[1])
-            scalars.update(_scalars(one, moved) | self._batches.scalars(moved))
+            scalars.update(_scalars(one, moved) | batch)
             if "sums" in moved:
                 norm = scalars["grad_norm_before_clip"]
                 bad = norm is not None and not math.isfinite(norm)

@@ -49,7 +49,7 @@ class Statistics:
         first = parts[0].device if parts else torch.device("cpu")
         self._device = torch.device(device) if device is not None else first
         self._wide = wide_dtype(self._device)
-        self._numel = self._vector([part.numel() for part in parts])
+        self._numel = [part.numel() for part in parts]
         self._updates = Updates(watched.tensors, watched.large, self._device, self._wide)
         self._reducer = Reducer()
         self._precise: frozenset[int] = frozenset()
@@ -61,15 +61,17 @@ class Statistics:
         """Whether numbers come from an accelerator, and so only when many steps are moved at once."""
         return self._device.type != "cpu"
 
-    def measure(self, found: Measurement, scaler: object, previous: Measurement | None, *, ratio: bool) -> None:
+    def measure(
+        self, found: Measurement, scaler: object, previous: Measurement | None, *, ratio: bool, second: bool
+    ) -> None:
         """Fill the tables of `found`, and add to `previous` what its optimizer step changed.
 
         Parameters
         ----------
-        ratio : bool
-            Whether RMS_t is due.
+        ratio, second : bool
+            Whether RMS_t and first moments, and second moments, are due.
         """
-        tables = self._boundary.call("statistics", self._local, found, scaler, ratio)
+        tables = self._boundary.call("statistics", self._local, found, scaler, ratio, second)
         if tables is None:
             if not self.shards:
                 return
@@ -82,8 +84,7 @@ class Statistics:
     def settle(self, previous: Measurement) -> None:
         """Add to `previous` what its optimizer step changed, where no further step is measured."""
         if "update" in previous.has:
-            squares = sums_of_squares([self._updates.changed(keep=False)], self._wide)[0] * self._updates.whole
-            previous.vectors["update"] = self._row(self._all, squares)
+            previous.vectors["update"] = self._row(self._all, self._updates.squares(keep=False))
 
     def clip(self, previous: Measurement) -> None:
         """Note the gradients that `previous` measured as they are now, after clipping."""
@@ -97,7 +98,7 @@ class Statistics:
         self._precise |= frozenset(place for place in flat if place < self.watched.large)
         self._count_bad = bad
 
-    def _local(self, found: Measurement, scaler: object, ratio: bool) -> Tables:
+    def _local(self, found: Measurement, scaler: object, ratio: bool, second: bool) -> Tables:
         """Measure this rank's part."""
         scale = scaling.scale_of(scaler)
         if isinstance(scale, Tensor):
@@ -110,12 +111,13 @@ class Statistics:
         plain: Plain = {Sum.CLIPPED_SQUARES: (now.clipped, self.gradients.prepare(now.clipped))}
         if found.layers:
             full["weights"] = self._kept("weights", self.watched.tensors, self.watched.large)
-            plain.update(self._state_squares(found, first_moments=ratio))
+            if ratio or second:
+                plain.update(self._state_squares(found, first=ratio, second=second))
+        tables = self._empty()
         if self._updates.begun:
-            plain[Sum.UPDATE_SQUARES] = (self._all, self._updates.changed(keep=found.layers))
+            tables.put(Sum.UPDATE_SQUARES, self._all, self._updates.squares(keep=found.layers))
         elif found.layers:
             self._updates.keep()
-        tables = self._empty()
         self._reduce(found, now, full, plain, tables)
         if scaled and scale is not None:
             index = self.watched.index
@@ -127,16 +129,16 @@ class Statistics:
                 self._put_rms(found, tables, scaled, scale)
         return tables
 
-    def _state_squares(self, found: Measurement, *, first_moments: bool) -> dict[Sum, tuple[Sequence[int], Prepared]]:
-        """Prepare the optimizer's moments: the second at every step, the first when sampling."""
-        first, second = self._states.tensors()
-        wanted = {Sum.V_SQUARES: ("v", second)}
-        if first_moments:
-            wanted[Sum.M_SQUARES] = ("m", first)
+    def _state_squares(self, found: Measurement, *, first: bool, second: bool) -> Plain:
+        """Prepare those of the optimizer's moments that are due."""
+        of_first, of_second = self._states.tensors()
+        wanted = {Sum.V_SQUARES: ("v", of_second)} if second else {}
+        if first:
+            wanted[Sum.M_SQUARES] = ("m", of_first)
         for name, (places, _) in wanted.values():
             found.has[name] = places
         return {
-            row: (places, self._kept(name, tensors, self._large(places)))
+            row: (places, self._kept(name, tensors, bisect.bisect_left(places, self.watched.large)))
             for row, (name, (places, tensors)) in wanted.items()
         }
 
@@ -149,14 +151,13 @@ class Statistics:
         tables: Tables,
     ) -> None:
         """Reduce everything in as few calls as there are kinds of numbers, and fill the tables."""
-        full = {name: one for name, one in full.items() if len(one)}
-        plain = {row: (places, one) for row, (places, one) in plain.items() if len(one)}
+        full, plain = {n: one for n, one in full.items() if len(one)}, {r: p for r, p in plain.items() if len(p[1])}
         measured: dict[str, Moments] = {}
         if full or plain:
             moments_found, squares = self._reducer.reduce(list(full.values()), [one for _, one in plain.values()])
             measured = dict(zip(full, moments_found, strict=True))
             for (row, (places, _)), values in zip(plain.items(), squares, strict=True):
-                tables.put(row, places, values * self._updates.whole if row is Sum.UPDATE_SQUARES else values)
+                tables.put(row, places, values)
         self._put_gradients(found, now, measured.get("grads"), tables)
         if "weights" in measured:
             self._put_weights(measured["weights"], tables)
@@ -195,8 +196,9 @@ class Statistics:
     def _put_weights(self, measured: Moments, tables: Tables) -> None:
         again = list(self._precise)
         if not self.deferred:
-            flat = (measured.squares * self._numel < (1 + FLAT) * measured.total**2).nonzero().flatten()
-            again = [place for place in flat.tolist() if place < self.watched.large]
+            rows = zip(measured.squares.tolist(), measured.total.tolist(), self._numel, strict=True)
+            again = [i for i, (square, total, n) in enumerate(rows) if square * n < (1 + FLAT) * total * total]
+            again = again[: bisect.bisect_left(again, self.watched.large)]
         if again:
             exact = moments([self.watched.tensors[i] for i in again])
             measured.squares[again], measured.total[again] = exact.squares, exact.total
@@ -232,9 +234,6 @@ class Statistics:
         if prepared.begins() == pointers:
             self._prepared[name] = (pointers, prepared)
         return prepared
-
-    def _large(self, places: Sequence[int]) -> int:
-        return bisect.bisect_left(places, self.watched.large)
 
     def _vector(self, values: Sequence[float]) -> Tensor:
         return torch.tensor(values, dtype=self._wide).to(self._device, non_blocking=True)

@@ -7,19 +7,33 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .moments import Prepared
+from .moments import Prepared, sums_of_squares
+from .segments import by_segment
 from .tensors import dense, is_sharded, runs
 
 SAMPLE = 4_096
 """Numbers of a weight whose change is followed; a smaller weight is followed whole."""
 
 
+class _Buffer:
+    """Room for all samples side by side."""
+
+    def __init__(self, samples: Sequence[Tensor]) -> None:
+        self.sizes = tuple(part.numel() for part in samples)
+        kinds = {part.dtype for part in samples}
+        self.flat = torch.empty(sum(self.sizes), dtype=torch.float64 if torch.float64 in kinds else torch.float32)
+        split = self.flat.split_with_sizes(self.sizes)
+        self.parts = [room.view(part.shape) for room, part in zip(split, samples, strict=True)]
+
+
 class Updates:
     """Keeps a sample of every weight from one step to the next."""
 
     def __init__(self, weights: Sequence[Tensor], large: int, device: torch.device, wide: torch.dtype) -> None:
-        self._weights, self._large, self._device = weights, large, device
+        self._weights, self._large, self._device, self._wide = weights, large, device, wide
         self._kept: list[Tensor] | None = None
+        self._buffers: tuple[_Buffer, ...] = ()
+        self._changes: Tensor | None = None
         self._views: tuple[list[int], list[Tensor]] | None = None
         self._sharded = any(is_sharded(weight) for weight in weights)
         parts = [dense(weight) for weight in weights]
@@ -34,10 +48,10 @@ class Updates:
 
     def keep(self) -> None:
         """Take the first sample."""
-        self._kept = [part.clone() for part in self._joined()]
+        self._kept = self._joined() if self._device.type == "cpu" else [part.clone() for part in self._joined()]
 
-    def changed(self, *, keep: bool) -> Prepared:
-        """Return the changes since the sample was taken; with `keep`, take it anew.
+    def squares(self, *, keep: bool) -> Tensor:
+        """Return the (n,) sums of squares of the changes since the sample was taken; with `keep`, take it anew.
 
         Raises
         ------
@@ -47,19 +61,32 @@ class Updates:
         if self._kept is None:
             raise ValueError("no weights were kept")
         now, old = self._joined(), self._kept
+        if self._device.type == "cpu":
+            self._kept = now if keep else None
+            changes = torch.sub(now[0], old[0], out=self._changes)
+            return by_segment(changes.square_(), self._buffers[0].sizes, "sum") * self.whole
         changed = list(torch._foreach_sub(now, old))
         if keep:
             torch._foreach_copy_(old, now)
         else:
             self._kept = None
-        if len(self._weights) == self._large:
-            return Prepared(changed, [1] * len(changed), [])
-        sizes = [part.numel() for part in self._sample()[self._large :]]
-        return Prepared(changed[:-1], [1] * self._large, list(changed[-1].split_with_sizes(sizes)))
+        small: list[Tensor] = []
+        if len(self._weights) > self._large:
+            sizes = [part.numel() for part in self._sample()[self._large :]]
+            small = list(changed.pop().split_with_sizes(sizes))
+        return sums_of_squares([Prepared(changed, [1] * len(changed), small)], self._wide)[0] * self.whole
 
     def _joined(self) -> list[Tensor]:
-        """Return the samples of large weights, and those of all small ones in one."""
+        """Return the samples: on a CPU all in one buffer, elsewhere those of large weights, and of all small in one."""
         found = self._sample()
+        if self._device.type == "cpu":
+            sizes = tuple(part.numel() for part in found)
+            if not self._buffers or self._buffers[0].sizes != sizes:
+                self._buffers = (_Buffer(found), _Buffer(found))
+                self._changes = torch.empty(sum(sizes), dtype=self._wide)
+            free = next(b for b in self._buffers if self._kept is None or b.flat is not self._kept[0])
+            torch._foreach_copy_(free.parts, found)
+            return [free.flat]
         small = found[self._large :]
         return [*found[: self._large], torch.cat(small)] if small else found
 
