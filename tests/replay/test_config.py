@@ -147,5 +147,5 @@ def test_a_file_without_an_end_is_refused():
 def test_many_ranges_are_no_way_around_the_longest_list():
     ranges = [f"{first}-{first + 599_999}" for first in (0, 600_000)]
     for texts in ([",".join(ranges)], ranges):
-        with pytest.raises(ConfigError, match="--skip-batches: .*more than 1,000,000 batches"):
+        with pytest.raises(ConfigError, match=r"--skip-batches: .*more than 1,000,000 batches"):
             batches_from(texts)
