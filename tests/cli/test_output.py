@@ -149,3 +149,66 @@ def test_a_full_disk_is_told_and_never_passes(logs: Path):
 def test_a_reader_that_goes_away_leaves_the_code(logs: Path, option):
     done = shell(f"set -o pipefail; $TRAINSCOPE {option} | true", logs)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+WRITERS = (
+    ("report", "--run", "healthy.csv"),
+    ("report", "--runs", "healthy.csv"),
+    ("report", "--run", "healthy.csv", "--diff", "1:5"),
+    ("compare", "healthy.csv", "nan.csv"),
+    ("compare", "nan.csv", "healthy.csv"),
+    ("baseline", "save", "healthy.csv"),
+    ("replay", "--run", "healthy.csv"),
+)
+
+
+@pytest.mark.parametrize("command", WRITERS, ids=" ".join)
+@pytest.mark.parametrize("out", ["healthy.csv", "link.csv", "hard.csv"])
+def test_no_command_writes_over_the_log_that_it_reads(cli, logs: Path, command, out):
+    before = (logs / "healthy.csv").read_bytes()
+    (logs / "link.csv").symlink_to("healthy.csv")
+    (logs / "hard.csv").hardlink_to(logs / "healthy.csv")
+    result = cli(*command, "--out", out)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert result.err.startswith(f"error: --out {out}: is ")
+    assert (logs / "healthy.csv").read_bytes() == before
+    assert (logs / "link.csv").is_symlink()
+
+
+@pytest.mark.parametrize("command", WRITERS, ids=" ".join)
+def test_no_command_writes_over_its_settings(cli, logs: Path, command):
+    (logs / "trainscope.toml").write_text('fail_on = "error"\n')
+    result = cli(*command, "--out", "trainscope.toml")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert (logs / "trainscope.toml").read_text() == 'fail_on = "error"\n'
+
+
+def test_a_baseline_takes_the_place_of_a_baseline_only(cli, logs: Path):
+    (logs / "train.py").write_text("print()\n")
+    result = cli("baseline", "save", "healthy.csv", "--out", "train.py")
+    assert result.code == 2
+    assert result.err == "error: --out train.py: is there and is no baseline; name another file\n"
+    assert (logs / "train.py").read_text() == "print()\n"
+    for log in ("healthy.csv", "nan.csv"):
+        assert cli("baseline", "save", log).code == 0
+
+
+def test_a_comparison_goes_to_standard_output_for_a_dash(cli, logs: Path):
+    direct = cli("compare", "healthy.csv", "nan.csv", "--output", "json")
+    assert cli("compare", "healthy.csv", "nan.csv", "--output", "json", "--out", "-") == direct
+    assert not (logs / "-").exists()
+
+
+def test_a_name_never_reaches_the_terminal_as_it_is(cli, logs: Path):
+    hostile = "\x1b[31mred\u202e"
+    (logs / f"{hostile}.csv").write_bytes((logs / "healthy.csv").read_bytes())
+    for command in (
+        ("baseline", "save", f"{hostile}.csv", "--out", f"{hostile}.arrow"),
+        ("compare", "healthy.csv", f"{hostile}.csv", "--out", f"{hostile}.txt"),
+        ("replay", "--checkpoint", hostile, "--skip-batches", "1", "--out", f"{hostile}.json"),
+    ):
+        result = cli(*command)
+        assert result.code == 0, result.err
+        assert "\x1b" not in result.out + result.err
+        assert "\u202e" not in result.out + result.err
+        assert "\\x1b[31mred" in result.out + result.err

@@ -178,3 +178,36 @@ def test_a_recorded_spike_is_planned_and_the_plan_is_proven(cli, tmp_path):
     (tmp_path / "mine.json").write_text('{"skip_batches": [3]}')
     result = cli("smoke", "--replay", "mine.json", *train)
     assert (result.code, "names no run to compare with" in result.err) == (2, True)
+
+
+def test_a_wrong_list_is_one_line_although_the_checkpoint_is_not_here(cli):
+    result = cli("replay", "--checkpoint", "far.pt", "--skip-batches", "5-3")
+    assert (result.code, result.err) == (2, "error: --skip-batches: '5-3' runs backwards\n")
+    result = cli("replay", "--checkpoint", " ", "--skip-batches", "5")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+
+
+def test_a_checkpoint_whose_name_is_too_long_for_a_file_is_warned_of(cli):
+    result = cli("replay", "--checkpoint", "x" * 5000, "--skip-batches", "5", "--out", "-")
+    assert result.code == 0
+    assert result.err.startswith("warning: x")
+
+
+def test_a_plan_of_an_earlier_run_is_named_where_a_healthy_run_has_none(cli, tmp_path):
+    assert cli("replay", "--run", log(tmp_path / "bad.csv", spike)).code == 0
+    result = cli("replay", "--run", log(tmp_path / "fine.csv"))
+    assert (result.code, result.err) == (
+        0,
+        "no incident in this run: nothing to skip, nothing to rewind; "
+        "replay_config.json is of an earlier run and stays as it is\n",
+    )
+
+
+@pytest.mark.parametrize("place", ["../gone", "\0", "x" * 5000])
+def test_a_plan_whose_run_cannot_be_read_is_named(cli, tmp_path, place):
+    source = {"id": "0" * 12, "name": "a", "path": place}
+    (tmp_path / "plan.json").write_text(json.dumps({"skip_batches": [1], "source": source}))
+    result = cli("smoke", "--replay", "plan.json", "--", "true")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert result.err.startswith("error: --replay plan.json: ")
+    assert not (tmp_path / "trainscope_replay").exists()

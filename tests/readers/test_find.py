@@ -76,3 +76,10 @@ def test_prose_in_a_folder_is_skipped_but_a_broken_log_is_not(rows: list[dict[st
     write(tmp_path, "empty.csv", "")
     write(tmp_path, "history.json", '{"loss": [1.0, 0.5]}')
     assert [Path(found).name for found in find_logs([str(tmp_path)])] == ["empty.csv", "history.json", "keras.log"]
+
+
+@pytest.mark.parametrize("name", ["a.config.json", "a.hparams.json", "A.CONFIG.JSON"])
+def test_the_settings_beside_a_log_are_no_log(name: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"step": 0, "loss": 1}\n')
+    (tmp_path / name).write_text('{"lr": "fast", "loss": 0.5, "step": 3}')
+    assert find_logs([str(tmp_path)]) == [str(tmp_path / "a.jsonl")]

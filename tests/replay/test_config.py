@@ -119,3 +119,33 @@ def test_bad_lists_and_missing_files_are_named(tmp_path):
 def test_a_request_knows_the_step_of_its_checkpoint():
     plan = request("checkpoints/step_4400.pt", (4521, 4522), resume=True)
     assert (plan.rewind_to_step, plan.skip_batches, plan.resume) == (4400, [4521, 4522], True)
+
+
+def test_a_plan_may_begin_with_a_byte_order_mark_and_come_from_a_pipe(tmp_path):
+    file = tmp_path / "plan.json"
+    file.write_text('{"skip_batches": [3]}', encoding="utf-8-sig")
+    assert load(file).skip_batches == [3]
+
+
+@pytest.mark.parametrize("number", [2**53, 10**400, -1])
+@pytest.mark.parametrize("field", ["onset", "loader", "rewind_to_step"])
+def test_numbers_of_steps_are_no_larger_than_json_has_them(field, number, tmp_path):
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps({"skip_batches": [], field: number}))
+    with pytest.raises(ReadError, match=rf"plan\.json: {field}: .*; write it anew with trainscope replay"):
+        load(file)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no file without an end on this system")
+def test_a_file_without_an_end_is_refused():
+    with pytest.raises(ReadError, match="is larger than 256 MiB, so it is no replay configuration"):
+        load("/dev/zero")
+    with pytest.raises(ConfigError, match="--skip-batches @/dev/zero: is too large for a list of batches"):
+        batches_from(["@/dev/zero"])
+
+
+def test_many_ranges_are_no_way_around_the_longest_list():
+    ranges = [f"{first}-{first + 599_999}" for first in (0, 600_000)]
+    for texts in ([",".join(ranges)], ranges):
+        with pytest.raises(ConfigError, match=r"--skip-batches: .*more than 1,000,000 batches"):
+            batches_from(texts)

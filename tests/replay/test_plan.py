@@ -106,6 +106,13 @@ def test_a_spike_that_no_batch_explains_skips_the_range_around_it(cause):
     assert not any(batch.is_bad for batch in found.batches)
 
 
+def test_no_batch_behind_the_end_of_the_run_is_skipped():
+    found = planned(a_story(None, 298, 302), run=a_run(steps=400))
+    assert (found.steps[-1], found.skip_batches) == (399, list(range(198, 400)))
+    assert "the run ends at step 399: what comes behind it is not skipped" in found.notes
+    assert not any("the run ends" in note for note in planned(a_story(None, 200), run=a_run(steps=400)).notes)
+
+
 def test_a_long_incident_skips_five_hundred_batches_at_most():
     assert planned(a_story(None, 150, 590)).skip_batches == list(range(50, 550))
 

@@ -147,3 +147,26 @@ def test_steps_are_paired_by_their_batches_and_by_number_without_them():
     bare = Run("a", "a", "csv", {"train/loss": one.series["train/loss"]})
     assert len(align(bare, bare)) == N
     assert len(align(Run("a", "a", "csv", {}), bare)) == 0
+
+
+def test_a_range_that_reaches_the_end_of_the_run_is_judged_by_the_batches_behind_it():
+    """No batch after the incident is in both runs then."""
+    skip = list(range(AT - 20, N))
+    config = ReplayConfig(skip_batches=skip, steps=skip, onset=AT)
+    kept = np.array([*range(AT - 20), *range(N, 2 * N)])[:N]
+    assert prove(original(), a_run(clean(2 * N)[kept], kept, skip), config, CHOSEN).verdict is Verdict.VERIFIED
+    loss = clean(2 * N)[kept]
+    loss[AT - 20 : AT - 17] = 6.0
+    assert prove(original(), a_run(loss, kept, skip), config, CHOSEN).verdict is Verdict.STILL_THERE
+
+
+@pytest.mark.parametrize(("ended", "way_out"), [("steps", "more --steps"), ("script", "let it train longer")])
+def test_a_replay_that_ends_before_the_incident_says_how_to_get_there(ended, way_out):
+    skip = list(range(AT - 20, N))
+    config = ReplayConfig(skip_batches=skip, steps=skip, onset=AT)
+    short = a_run(clean()[: AT - 20], np.arange(AT - 20), skip)
+    ending = replace(short, config={**short.config, "smoke.ended": ended})
+    proof = prove(original(), ending, config, CHOSEN)
+    assert proof.verdict is Verdict.NOT_PROVEN
+    assert proof.reason.startswith(f"the replay ends at step {AT - 21}, before the incident: ")
+    assert way_out in proof.reason

@@ -32,9 +32,13 @@ def save(run: str, out: Path) -> ExitCode:
     RUN is a recorded run, the folder of trainscope ci or trainscope smoke, or a log. Of several ranks name one.
     """
     from trainscope.report.against import read_baselines
+    from trainscope.report.apart import keep_apart
     from trainscope.store import bundle
 
     check_writable(out)
+    keep_apart(out, [run])
+    if out.is_file() and not bundle.is_bundle(out):
+        raise ConfigError(f"--out {out}: is there and is no baseline; name another file")
     runs = read_baselines([run])
     if len(runs) > 1:
         names = ", ".join(one.name for one in runs[:6])

@@ -9,7 +9,7 @@ import click
 
 from trainscope.cli.exit_codes import ExitCode, of_verdict
 from trainscope.cli.options import judging_options, settings_for
-from trainscope.cli.output import check_writable, write_file, write_stdout
+from trainscope.cli.output import check_writable, is_stdout, write_file, write_stdout
 from trainscope.cli.terminal import render_for_terminal
 
 OUTPUTS = ("terminal", "json", "markdown", "html", "junit")
@@ -43,20 +43,27 @@ def compare(
     Both are logs, recorded runs, saved baselines, or folders that trainscope ci wrote. Only findings that A
     lacks fail the gate.
     """
+    from trainscope.core.settings import settings_file
     from trainscope.readers import read_runs
     from trainscope.report.against import analyze_against, read_baselines
+    from trainscope.report.apart import keep_apart
     from trainscope.report.build import portable
     from trainscope.report.renderers import render
     from trainscope.report.terminal import summary
+    from trainscope.report.text import printable
 
     settings = settings_for(config, fail_on, select, ignore).model_copy(update={"gate": "new"})
+    if out is not None and is_stdout(out):
+        out = None
     if out is not None:
-        check_writable(out)
+        used = settings_file(config)
+        check_writable(out, [used] if used is not None else [])
+        keep_apart(out, [*paths, baseline])
     read = read_baselines if format_ is None else lambda given: [r for p in given for r in read_runs(p, format=format_)]
     analysis = analyze_against(read(paths), read([baseline]), settings, portable(baseline))
     if out is not None:
         write_file(out, render(output, analysis.document, analysis.runs))
-        write_stdout(f"{summary(analysis.document)}  {out}\n")
+        write_stdout(f"{summary(analysis.document)}  {printable(str(out))}\n")
     elif output == "terminal":
         write_stdout(render_for_terminal(analysis.document, analysis.runs, sys.stdout, no_color=no_color))
     else:

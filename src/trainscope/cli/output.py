@@ -42,9 +42,11 @@ def silence_stdout() -> None:
 
 
 def say(text: str) -> None:
-    """Write one line of chatter to standard error; where that is closed or full, there is nobody to tell."""
+    """Write chatter to standard error, printable; where that is closed or full, there is nobody to tell."""
+    from trainscope.report.text import printable
+
     try:
-        click.echo(text, err=True)
+        click.echo("\n".join(map(printable, text.split("\n"))), err=True)
     except OSError:
         return
 

@@ -37,21 +37,24 @@ def original_of(config: ReplayConfig, file: Path, out: Path) -> Run:
 
     Raises
     ------
-    ReadError, NoDataError
-        If it is not there.
     ConfigError
-        If the plan names none, or another run stands in its place.
+        If the plan names none, it cannot be read, or another run stands in its place.
     """
-    from trainscope.core.errors import ConfigError
+    from trainscope.core.errors import ConfigError, NoDataError, ReadError
     from trainscope.readers import read_runs
     from trainscope.report.build import run_id
 
     if config.source is None:
         raise ConfigError(f"--replay {file}: names no run to compare with; write it with trainscope replay --run")
+    if "\0" in config.source.path:
+        raise ConfigError(f"--replay {file}: source.path is not a usable path; write it anew with trainscope replay")
     place = file.parent / config.source.path
     if out.resolve() in (place.resolve(), place.resolve().parent):
         raise ConfigError(f"--out {out}: holds the run to compare with; name another folder")
-    runs = {run_id(run): run for run in read_runs(str(place))}
+    try:
+        runs = {run_id(run): run for run in read_runs(str(place))}
+    except (ReadError, NoDataError) as error:
+        raise ConfigError(f"--replay {file}: the run to compare with: {error}") from None
     if config.source.id not in runs:
         raise ConfigError(f"--replay {file}: {place} holds another run now; plan anew with trainscope replay --run")
     return runs[config.source.id]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,7 @@ def replay(
     if is_stdout(out):
         out = Path(STDOUT)
     if path is None:
+        _check(out)
         plan = _asked(checkpoint, skip_batches, checkpoints, resume=resume)
     elif skip_batches:
         raise ConfigError("--run finds the batches itself: leave out --skip-batches, or --run")
@@ -66,7 +68,8 @@ def replay(
         _check(out)
         found = _planned(path, checkpoint, checkpoints, config, out)
         if found is None:
-            say("no incident in this run: nothing to skip, nothing to rewind")
+            kept = f"; {out} is of an earlier run and stays as it is" if str(out) != STDOUT and out.exists() else ""
+            say(f"no incident in this run: nothing to skip, nothing to rewind{kept}")
             return ExitCode.PASS
         plan = found.model_copy(update={"resume": True}) if resume else found
     return _write(plan, output, out)
@@ -83,9 +86,12 @@ def _asked(
         raise ConfigError("--skip-batches is missing: which batches are to be left out?")
     if checkpoints is not None:
         raise ConfigError("--checkpoints belongs to --run: the checkpoint is named already")
-    if "://" not in checkpoint and not Path(checkpoint).exists():
+    if not checkpoint.strip():
+        raise ConfigError("--checkpoint '': names nothing; give the file or folder of a checkpoint")
+    batches = batches_from(skip_batches)
+    if "://" not in checkpoint and not os.path.exists(checkpoint):  # noqa: PTH110 (the method raises on a long name)
         say(f"warning: {checkpoint}: no such file or folder here; the plan names it all the same")
-    return request(checkpoint, batches_from(skip_batches), resume=resume)
+    return request(checkpoint, batches, resume=resume)
 
 
 def _planned(

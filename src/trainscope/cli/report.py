@@ -48,6 +48,8 @@ def report(
     A report judges nothing: the exit code is 0 whatever was found, and 2 if a log could not be read. Gates are
     trainscope analyze and trainscope ci.
     """
+    from trainscope.core.settings import settings_file
+
     if (run is None) == (not roots):
         raise click.UsageError("give either --run PATH or --runs ROOT")
     if diff is not None and run is None:
@@ -56,23 +58,26 @@ def report(
     if out is not None and is_stdout(out):
         out = None
     if out is not None:
-        check_writable(out)
-    reported = _reported(run, roots, diff, settings)
+        used = settings_file(config)
+        check_writable(out, [used] if used is not None else [])
+    reported = _reported(run, roots, diff, settings, out)
     written = _write(reported, form, out)
     for failure in reported.failures:
         tell(failure)
     return ExitCode.CANNOT_JUDGE if reported.failures or not written else ExitCode.PASS
 
 
-def _reported(run: str | None, roots: tuple[str, ...], diff: str | None, settings: Settings) -> Reported:
+def _reported(
+    run: str | None, roots: tuple[str, ...], diff: str | None, settings: Settings, out: Path | None
+) -> Reported:
     from trainscope.report.cases import report_diff, report_run, report_runs
 
     if run is not None and diff is not None:
-        return report_diff(run, *_steps(diff))
+        return report_diff(run, *_steps(diff), spare=out)
     with Progress() as progress:
         if run is not None:
-            return report_run(run, settings, progress=progress.update)
-        return report_runs(roots, settings, progress=progress.update)
+            return report_run(run, settings, progress=progress.update, spare=out)
+        return report_runs(roots, settings, progress=progress.update, spare=out)
 
 
 def _steps(diff: str) -> tuple[int, int]:

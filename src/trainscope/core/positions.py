@@ -22,7 +22,7 @@ def numbers(text: str) -> tuple[int, ...]:
     Raises
     ------
     ValueError
-        If a part is neither a number of at least 0 nor a range of at most :data:`LONGEST`; the message says which.
+        If a part is neither a number of at least 0 nor a range, or all are more than :data:`LONGEST`; the message says which.
     """
     found: set[int] = set()
     for part in (piece.strip() for piece in text.split(",")):
@@ -35,11 +35,13 @@ def numbers(text: str) -> tuple[int, ...]:
         if end - begin >= LONGEST:
             raise ValueError(f"{part!r} is longer than {LONGEST:,} batches")
         found.update(range(begin, end + 1))
+        if len(found) > LONGEST:
+            raise ValueError(f"more than {LONGEST:,} batches")
     return tuple(sorted(found))
 
 
 LONGEST = 1_000_000
-"""Most batches of one range: a slip of the keyboard must not fill the memory."""
+"""Most batches of a list: a slip of the keyboard must not fill the memory."""
 _MOST_DIGITS = 15
 
 

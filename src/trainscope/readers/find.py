@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from trainscope.core.errors import NoDataError, NoReaderError, ReadError, TrainscopeError
-from trainscope.readers import bundle, hf_trainer, tensorboard
+from trainscope.readers import beside, bundle, hf_trainer, tensorboard
 from trainscope.readers.registry import reader_for
 from trainscope.readers.source import STDIN, Source, status_of, why
 
@@ -166,7 +166,7 @@ def _is_log(file: Path) -> bool:
         name = name.removesuffix(suffix)
     if name.endswith(_LOGS):
         return True
-    if not name.endswith(_PERHAPS) or name in _NEVER:
+    if not name.endswith(_PERHAPS) or name in _NEVER or name.endswith(beside.OF_LOG):
         return False
     try:
         reader_for(Source(str(file)))

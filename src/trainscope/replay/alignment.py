@@ -17,14 +17,16 @@ class Alignment:
     """(n,) steps, increasing."""
     replay: IntArray
     """(n,) the steps of the replay that got the same batches."""
+    beyond: int | None = None
+    """First step of the replay on a batch that the original did not reach."""
 
     def __len__(self) -> int:
         return len(self.original)
 
     def at(self, step: int) -> int | None:
-        """Return the replay's step for the first common step at or after one of the original."""
+        """Return the replay's step for the first common step at or after one of the original, or for what came then."""
         place = int(np.searchsorted(self.original, step))
-        return int(self.replay[place]) if place < len(self) else None
+        return int(self.replay[place]) if place < len(self) else self.beyond
 
     def values(self, original: Run, replay: Run, metric: str) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return steps of the original, and a metric of both runs there; empty where either lacks it."""
@@ -51,4 +53,5 @@ def align(original: Run, replay: Run) -> Alignment:
         common = np.intersect1d(mine.step, theirs.step)
         return Alignment(common, common)
     _, here, there = np.intersect1d(mine.value, theirs.value, return_indices=True)
-    return Alignment(mine.step[here], theirs.step[there])
+    behind = theirs.step[theirs.value > mine.value.max(initial=-np.inf)]
+    return Alignment(mine.step[here], theirs.step[there], int(behind[0]) if len(behind) else None)

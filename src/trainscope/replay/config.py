@@ -22,7 +22,12 @@ SCHEMA_VERSION = "1.0"
 KIND: Literal["trainscope.replay"] = "trainscope.replay"
 FILE = "replay_config.json"
 
-Count = Annotated[int, Field(ge=0)]
+MOST_BYTES = 256 << 20
+"""Largest file, in bytes: a plan has about 100 for each batch."""
+LARGEST = 2**53 - 1
+"""Largest number of a step or a batch: the largest that every reader of JSON has exactly."""
+
+Count = Annotated[int, Field(ge=0, le=LARGEST)]
 Action = Literal["skip", "fix", "rerun"]
 
 
@@ -37,7 +42,7 @@ class Batch(Part):
 
     index: Count
     """Its position: how many batches the loader gave before it, over the whole run and all epochs."""
-    step: int | None = None
+    step: Count | None = None
     """Optimizer step that trained on it."""
     hash: str | None = None
     """Hash of the step's batches, eight hex digits, where it was recorded."""
@@ -53,7 +58,7 @@ class Source(Part):
     name: str
     path: str
     """From the folder of this file on."""
-    seed: int | None = None
+    seed: Count | None = None
     """Of ``--seed``, where it was a smoke run with one."""
     steps: Count | None = None
 
@@ -75,7 +80,7 @@ class ReplayConfig(Part):
     """``skip`` these batches; ``fix`` the cause and skip nothing; ``rerun`` the step as it was, first of all."""
     cause: str | None = None
     """What broke the run, as the story says; null where nobody knows."""
-    onset: int | None = None
+    onset: Count | None = None
     """First step of the incident."""
     rewind_to_step: Count | None = None
     """Step of the checkpoint."""
@@ -85,7 +90,7 @@ class ReplayConfig(Part):
     """Why this plan, in a sentence."""
     notes: list[str] = Field(default_factory=list)
     """What else to know."""
-    steps: list[int] = Field(default_factory=list)
+    steps: list[Count] = Field(default_factory=list)
     """Optimizer steps that the skipped batches belonged to."""
     batches: list[Batch] = Field(default_factory=list)
     """The skipped batches with what is known of them, as far as the run recorded it."""
@@ -107,7 +112,11 @@ def load(path: Path | str) -> ReplayConfig:
         If there is none, or it is not one.
     """
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        with Path(path).open("rb") as file:  # a pipe has no size, and a device no end
+            raw = file.read(MOST_BYTES + 1)
+        if len(raw) > MOST_BYTES:
+            raise ReadError(path, f"is larger than {MOST_BYTES >> 20} MiB, so it is no replay configuration")
+        data = json.loads(raw.decode("utf-8-sig"))
     except FileNotFoundError:
         raise ReadError(path, "no such file; trainscope replay writes one") from None
     except IsADirectoryError:

@@ -144,7 +144,9 @@ def _advise(run: Run, findings: Sequence[Finding], story: Story, stories: Sequen
 
 def _range(run: Run, story: Story) -> _Advice:
     last = min(max(story.onset + AFTER, story.end + 1), story.onset + AFTER_AT_MOST)
-    steps = tuple(range(max(run.first_step or 0, story.onset - BEFORE), last))
+    # Batches behind the last step are others already, and the loader may have none.
+    end = last if run.last_step is None else min(last, run.last_step + 1)
+    steps = tuple(range(max(run.first_step or 0, story.onset - BEFORE), end))
     judged = run.get("batch/token_entropy") is not None or run.get("batch/mean") is not None
     why = "its batches look like the others" if judged else "its batches were not recorded"
     led = "the optimizer's state leads" if story.cause is Cause.OPTIMIZER else "nothing else explains it"
@@ -154,7 +156,10 @@ def _range(run: Run, story: Story) -> _Advice:
         f"{why} and {led}: skip the batches of steps {ranges(steps)}, those before, during and after the first sign at "
         f"step {story.onset}, so that the state meets others (as PaLM did with 200 to 500 batches)",
         steps,
-        notes=tuple(f"rather than skipping: {fix[:1].lower()}{fix[1:].rstrip('.')}" for fix in fixes),
+        notes=(
+            *(f"rather than skipping: {fix[:1].lower()}{fix[1:].rstrip('.')}" for fix in fixes),
+            *([f"the run ends at step {end - 1}: what comes behind it is not skipped"] if end < last else []),
+        ),
     )
 
 

@@ -90,7 +90,7 @@ def prove(original: Run, replay: Run, config: ReplayConfig, chosen: tuple[Config
         return Proof(Verdict.NOT_PROVEN, "the original run shows no incident that could be gone")
     last = replay.last_step or 0
     if at is None:
-        return Proof(Verdict.NOT_PROVEN, f"the replay ends at step {last}, before the incident: give it more --steps")
+        return Proof(Verdict.NOT_PROVEN, f"the replay ends at step {last}, before the incident: {_way_out(replay)}")
     notes = _sameness(original, replay, alignment, config)
     end = max(f.end_step or f.start_step or 0 for f in before if _touches(f, config.onset, config.onset + REACH))
     rows = (*_peaks(original, replay, config.onset, end, at), *_afterwards(original, replay, alignment, end))
@@ -109,8 +109,14 @@ def _why_not(replay: Run, config: ReplayConfig) -> str | None:
     if replay.config.get("smoke.data_loader") is not True:
         return "the script reads no DataLoader, so that no batch can be left out from outside; skip them in its code"
     if not dropped:
-        return f"none of the batches {ranges(config.skip_batches)} was reached: give the replay more --steps"
-    return f"the batches {ranges(missing)} were not reached: give the replay more --steps"
+        return f"none of the batches {ranges(config.skip_batches)} was reached: {_way_out(replay)}"
+    return f"the batches {ranges(missing)} were not reached: {_way_out(replay)}"
+
+
+def _way_out(replay: Run) -> str:
+    if replay.config.get("smoke.ended") == "script":
+        return "the script ended by itself, so let it train longer"
+    return "give the replay more --steps"
 
 
 def _incidents(run: Run, chosen: tuple[Configured, ...]) -> list[Finding]:

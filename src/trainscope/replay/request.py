@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trainscope.core.errors import ConfigError
-from trainscope.core.positions import numbers
+from trainscope.core.positions import LONGEST, numbers
 from trainscope.replay.checkpoints import step_of
 from trainscope.replay.config import Batch, ReplayConfig
 
@@ -34,6 +34,8 @@ def batches_from(texts: Sequence[str]) -> tuple[int, ...]:
             found.update(_of_file(Path(text[len(FROM_FILE) :])))
         else:
             found.update(_of_text(text, "--skip-batches"))
+        if len(found) > LONGEST:
+            raise ConfigError(f"--skip-batches: names more than {LONGEST:,} batches")
     return tuple(sorted(found))
 
 
@@ -52,9 +54,11 @@ def request(checkpoint: str, skip: Sequence[int], *, resume: bool) -> ReplayConf
 
 def _of_file(path: Path) -> set[int]:
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise ConfigError(f"--skip-batches {path}: is too large for a list of batches")
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as file:  # a pipe has no size, and a device no end
+            raw = file.read(MOST_BYTES + 1)
+        if len(raw) > MOST_BYTES:
+            raise ConfigError(f"--skip-batches @{path}: is too large for a list of batches")
+        text = raw.decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(
             f"--skip-batches @{path}: cannot be read ({(error.strerror or 'unreadable').lower()})"

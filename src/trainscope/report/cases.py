@@ -14,6 +14,7 @@ from trainscope.core.settings import Settings
 from trainscope.diagnosis.case import Case
 from trainscope.diagnosis.story import tell
 from trainscope.diagnosis.weight_change import between
+from trainscope.report.apart import keep_apart
 from trainscope.report.build import Judged, build_document, portable, run_id
 from trainscope.report.case_build import case_entry, change_entry
 from trainscope.report.case_document import CASE_VERSION, CaseFile, DiffEntry, ReplayEntry
@@ -46,8 +47,10 @@ def case_of(one: Judged) -> Case:
     return Case(one.run, judgement.findings, stories, judged, judgement.skipped)
 
 
-def report_run(path: str, settings: Settings, *, progress: Progress | None = None) -> Reported:
-    """Return the case file of the one run that a path holds.
+def report_run(
+    path: str, settings: Settings, *, progress: Progress | None = None, spare: Path | None = None
+) -> Reported:
+    """Return the case file of the one run that a path holds; `spare`, where it will be written, must be none of it.
 
     Raises
     ------
@@ -56,7 +59,7 @@ def report_run(path: str, settings: Settings, *, progress: Progress | None = Non
     NoDataError, ConfigError
         As :func:`trainscope.report.pipeline.analyze`.
     """
-    found = gather([path], settings, progress=progress)
+    found = gather([path], settings, progress=progress, spare=spare)
     if len(found.judged) != 1:
         raise ReadError(path, _several([one.run for one in found.judged]))
     entries = build_document(found.judged, settings, found.errors).runs
@@ -94,8 +97,10 @@ def replay_of(case: Case, entry: RunEntry) -> ReplayEntry | None:
     )
 
 
-def report_runs(paths: Sequence[str], settings: Settings, *, progress: Progress | None = None) -> Reported:
-    """Return the survey of all runs that some paths hold.
+def report_runs(
+    paths: Sequence[str], settings: Settings, *, progress: Progress | None = None, spare: Path | None = None
+) -> Reported:
+    """Return the survey of all runs that some paths hold; `spare`, where it will be written, must be none of them.
 
     A log that cannot be read does not stop the others: it is one of the file's errors.
 
@@ -104,7 +109,7 @@ def report_runs(paths: Sequence[str], settings: Settings, *, progress: Progress 
     ReadError, NoDataError, ConfigError
         As :func:`trainscope.report.pipeline.analyze`.
     """
-    found = gather(paths, settings, progress=progress)
+    found = gather(paths, settings, progress=progress, spare=spare)
     entries = build_document(found.judged, settings, found.errors).runs
     file = CaseFile(
         schema_version=CASE_VERSION,
@@ -116,19 +121,22 @@ def report_runs(paths: Sequence[str], settings: Settings, *, progress: Progress 
     return Reported(file, (), found.failures)
 
 
-def report_diff(path: str, first: int, last: int) -> Reported:
-    """Return how the weights of a recorded run changed between two steps.
+def report_diff(path: str, first: int, last: int, *, spare: Path | None = None) -> Reported:
+    """Return how the weights of a recorded run changed between two steps; `spare` is where it will be written.
 
     Raises
     ------
     ReadError, NoDataError
         If it cannot be read, or holds several runs.
     ConfigError
-        If the run has not both steps.
+        If the run has not both steps, or `spare` is part of it.
     """
     from trainscope.readers import find_logs, read_runs
 
-    runs = [run for log in find_logs([path]) for run in read_runs(log)]
+    logs = find_logs([path])
+    if spare is not None:
+        keep_apart(spare, logs)
+    runs = [run for log in logs for run in read_runs(log)]
     if len(runs) != 1:
         raise ReadError(path, _several(runs))
     run = runs[0]

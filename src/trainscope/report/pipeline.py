@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TextIO
 
-from trainscope.core.errors import ConfigError, NoDataError, ReadError
+from trainscope.core.errors import NoDataError, ReadError
 from trainscope.core.metrics import LOSS_KINDS, Kind, kind
 from trainscope.core.run import Run
 from trainscope.core.settings import Settings
 from trainscope.detectors import Configured, configure, judge
 from trainscope.diagnosis.compare import IDS as COMPARERS
 from trainscope.diagnosis.story import tell
+from trainscope.report.apart import keep_apart
 from trainscope.report.build import Judged, build_document, portable
 from trainscope.report.document import Document, ErrorEntry
 from trainscope.report.text import label, printable, shorten
@@ -106,7 +104,7 @@ def gather(
     failures: list[ReadError | NoDataError] = []
     logs = find_logs(paths, failures=failures)
     if spare is not None:
-        _keep_apart(spare, logs)
+        keep_apart(spare, logs)
     errors = [_error_entry(_place_of(failure), failure) for failure in failures]
     judged: list[Judged] = []
     for done, log in enumerate(logs):
@@ -182,35 +180,6 @@ def _why_unjudged(one: Judged) -> ReadError | None:
     said = f"all of them were skipped ({reasons}{more})" if skipped else "select, ignore and enabled leave none to run"
     name = "" if one.run.name in one.run.source else f" {shorten(printable(one.run.name), 40)}"
     return ReadError(one.run.source, f"no detector judged this run{name}: {said}")
-
-
-def _keep_apart(spare: Path, logs: Sequence[str]) -> None:
-    """Refuse to write over a log that is to be read, or over a file of a run's folder."""
-    try:
-        target = spare.resolve(strict=True)
-    except (OSError, RuntimeError):
-        return  # a new file
-    for log in logs:
-        if log == "-":
-            same = sys.stdin is not None and _is_open_as(target, sys.stdin)
-        else:
-            path = Path(log)
-            same = os.path.exists(log) and (path.samefile(target) or _lies_in_run(target, path))  # noqa: PTH110
-        if same:
-            raise ConfigError(f"--out {spare}: is one of the logs to judge; name another file")
-
-
-def _is_open_as(target: Path, stream: TextIO) -> bool:
-    try:
-        return os.path.samestat(target.stat(), os.fstat(stream.fileno()))
-    except (OSError, ValueError):
-        return False
-
-
-def _lies_in_run(target: Path, folder: Path) -> bool:
-    """Tell whether a file is one of those that a run's folder is read from."""
-    own = target.name in {"trainer_state.json", "training_args.json", "args.json"} or "tfevents" in target.name
-    return own and folder.is_dir() and folder.resolve() in target.parents
 
 
 def _place_of(failure: ReadError | NoDataError) -> str:

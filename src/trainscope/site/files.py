@@ -41,6 +41,8 @@ class SiteFolder:
     root: Path
     written: int = 0
     """Files that changed."""
+    is_new: bool = False
+    """Whether we made the folder."""
 
     def prepare(self) -> Memory:
         """Make the folder, and return what an earlier build remembers.
@@ -52,17 +54,27 @@ class SiteFolder:
         StoreError
             If it cannot be made.
         """
+        scheme = self.root.parts[0] if self.root.parts else ""
+        if scheme.endswith(":") and len(scheme) > 2 and not self.root.exists():  # C: is a drive
+            raise ConfigError(f"--out {self.root}: a site is written to a folder of this machine; copy it afterwards")
         if self.root.exists() and not self.root.is_dir():
             raise ConfigError(f"--out {self.root}: is a file; name a folder")
         marker = self.root / MARKER
         if self.root.is_dir() and any(self.root.iterdir()) and not marker.is_file():
             raise ConfigError(f"--out {self.root}: holds other files and no site; name an empty or a new folder")
+        self.is_new = not self.root.exists()
         with stream.writing(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
         memory = _memory(marker) if marker.is_file() else Memory()
         # From here on the folder is ours, even if the build is cut short.
         self.remember(memory)
         return memory
+
+    def take_back(self) -> None:
+        """Leave no folder behind that was made for a site which then held nothing."""
+        if self.is_new and {entry.name for entry in self.root.iterdir()} == {MARKER}:
+            (self.root / MARKER).unlink()
+            self.root.rmdir()
 
     def remember(self, memory: Memory) -> None:
         """Write what the next build needs to know."""

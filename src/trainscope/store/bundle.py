@@ -131,6 +131,13 @@ def from_bytes(data: bytes, source: str) -> Run:
     )
 
 
+def is_bundle(path: Path) -> bool:
+    """Tell whether a file begins as a bundle does, or is empty: one that may be written over."""
+    with path.open("rb") as file:
+        head = file.read(1 << 16)
+    return not head or KEY in head
+
+
 def write(run: Run, path: Path) -> None:
     """Write a bundle, whole or not at all.
 
