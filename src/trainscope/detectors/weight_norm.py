@@ -31,6 +31,8 @@ from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number
 
 NORM = "model/weight_norm"
+LEFT = 0.02
+"""Share of the whole change, in logarithms, after which it has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,10 @@ def _finding(norm: Series, at: int, word: str, params: Params) -> Finding:
     step, last = int(norm.step[at]), float(norm.value[-1])
     shrank = word == "shrank"
     first = int(np.searchsorted(norm.step, step - params.window))
+    levels = np.log(np.maximum(norm.value[first : at + 1], 1e-300))
+    # The window only compares: what began within it began where the norm left its level.
+    left = np.abs(levels - levels[0]) > LEFT * abs(levels[-1] - levels[0])
+    first += max(int(np.argmax(left)) - 1, 0)
     moves = np.abs(np.diff(np.log(np.maximum(norm.value[first : at + 1], 1e-300))))
     if moves.max() > 0.5 * moves.sum():  # at once: then that is the step
         first += int(np.argmax(moves))

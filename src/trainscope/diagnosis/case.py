@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainscope.core.finding import Finding, Severity
@@ -36,7 +37,7 @@ class Case:
     @property
     def main(self) -> Story | None:
         """The story that matters: one that the loss shows, of the worst finding, the earliest."""
-        return min(self.stories, key=lambda s: (s.loss_step is None, -self._severity(s), s.onset), default=None)
+        return main_story(self.stories, self.findings)
 
     @property
     def onset(self) -> int | None:
@@ -45,6 +46,11 @@ class Case:
             return self.main.onset
         return min((f.start_step for f in self.grave if f.start_step is not None), default=None)
 
-    def _severity(self, story: Story) -> int:
+def main_story(stories: Sequence[Story], findings: Sequence[Finding]) -> Story | None:
+    """Return the story that matters: one that the loss shows, of the worst finding, the earliest; None of none."""
+
+    def severity(story: Story) -> int:
         told = {sign.detector for sign in story.signs}
-        return max((f.severity for f in self.findings if f.detector in told), default=Severity.INFO)
+        return max((f.severity for f in findings if f.detector in told), default=Severity.INFO)
+
+    return min(stories, key=lambda s: (s.loss_step is None, -severity(s), s.onset), default=None)

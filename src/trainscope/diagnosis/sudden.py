@@ -10,6 +10,7 @@ from trainscope.diagnosis.looking import ITSELF
 from trainscope.diagnosis.numerics import lone_update, one_gradient
 from trainscope.diagnosis.signs import Cause, Sign, Stage
 
+SPIKES = ("spikes", "unrecovered_spike")
 REWIND = "Go back at least 100 steps before step {step} and leave these batches out on replay."
 
 
@@ -29,7 +30,7 @@ def bad_batch(e: Evidence) -> Case | None:
             fixes=(REWIND.format(step=odd.step), "Look at the batch, and filter what made it."),
         )
     loss = e.loss
-    if loss is None or odd is not None or not _came_back(e) or not _same_step(e, loss.step):
+    if loss is None or odd is not None or not _is_spike(e, loss) or not _same_step(e, loss.step):
         return None
     gone = absent(e, Stage.DATA, Stage.SCHEDULE, Stage.UPDATE, Stage.GRADIENT)
     every = e.interval
@@ -70,8 +71,10 @@ def _same_step(e: Evidence, step: int) -> bool:
     return gradient.step == step
 
 
-def _came_back(e: Evidence) -> bool:
-    return e.detector("divergence", "loss_shift", "non_finite") is None
+def _is_spike(e: Evidence, loss: Sign) -> bool:
+    """Tell whether the loss rose at one step, not over an epoch, and came back: it may be the batch's own."""
+    came_back = e.detector("divergence", "loss_shift", "non_finite") is None
+    return came_back and loss.detector in (None, *SPIKES) and e.run.x_axis != "epoch"
 
 
 def rate_leap(e: Evidence) -> Case | None:

@@ -53,6 +53,8 @@ _NEVER = frozenset(
         "expected.json",
     }
 )
+PRINTED = "output.log"
+"""What a script printed under ``trainscope smoke``, beside the recording of the same training."""
 _SKIPPED_FOLDERS = frozenset(["__pycache__", "node_modules", "site-packages"])
 
 
@@ -148,9 +150,10 @@ def _in_folder(folder: Path, problems: list[ReadError | NoDataError], *, within_
     if not within_run and tensorboard.is_run_folder(folder):
         yield str(folder)
         within_run = True
+    recorded = any((entry / "global.arrow").is_file() for entry in entries)
     for entry in entries:
         status = status_of(entry)
-        if entry.name.startswith(".") or status is None:
+        if entry.name.startswith(".") or status is None or (recorded and entry.name == PRINTED):
             continue
         if stat.S_ISDIR(status.st_mode) and not entry.is_symlink() and entry.name not in _SKIPPED_FOLDERS:
             yield from _in_folder(entry, problems, within_run=within_run)

@@ -21,6 +21,7 @@ from trainscope.core import facts
 from trainscope.core.finding import Finding
 from trainscope.core.positions import numbers, ranges
 from trainscope.core.run import Run
+from trainscope.diagnosis.case import main_story
 from trainscope.diagnosis.signs import Cause, Story
 from trainscope.replay.checkpoints import Checkpoint, last_before
 from trainscope.replay.config import FILE, Action, Batch, ReplayConfig, Source
@@ -86,7 +87,8 @@ def plan(
     if not told:
         return None
     # What a run has from its first step on is no incident; it stands in the report.
-    story = next((one for one in told if one.onset > (run.first_step or 0)), told[0])
+    later = [one for one in told if one.onset > (run.first_step or 0)]
+    story = main_story(later, findings) or told[0]
     advice = _advise(run, findings, story, told)
     positions = positions_of(run)
     batches = _batches(positions, advice)
