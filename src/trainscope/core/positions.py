@@ -22,8 +22,7 @@ def numbers(text: str) -> tuple[int, ...]:
     Raises
     ------
     ValueError
-        If a part is neither a number of at least 0 nor a range, or all are more than :data:`LONGEST`; the message
-        says which.
+        If a part is neither a number of at least 0 nor a range, or all are more than :data:`LONGEST`.
     """
     found: set[int] = set()
     for part in (piece.strip() for piece in text.split(",")):
