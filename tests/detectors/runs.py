@@ -169,6 +169,32 @@ def _eval_noise() -> Planted:
     return Planted(run, int(run.series["eval/loss"].step[0]), Severity.WARNING)
 
 
+def returns(*levels: tuple[int, float], n: int = ROWS, seed: int = 8, sd: float = 40.0) -> FloatArray:
+    """Return episode returns that go in straight lines through (index, level), with noise of `sd`."""
+    where, height = zip(*levels, strict=True)
+    return np.asarray(np.interp(np.arange(n), where, height) + sd * noise(np.random.default_rng(seed), n, "gauss", 0))
+
+
+def game(n: int = ROWS, seed: int = 9, won: int | None = None) -> dict[str, FloatArray]:
+    """Return the losses of a game in balance, lost by the generator from `won` on."""
+    rng = np.random.default_rng(seed)
+    d = np.abs(0.25 + 0.08 * noise(rng, n, "gauss", 0))
+    g = np.abs(0.40 + 0.10 * noise(rng, n, "gauss", 0))
+    if won is not None:
+        d[won:] = 0.002 * np.abs(noise(rng, n - won, "gauss", 0))
+        g[won:] = 0.7 - d[won:]
+    return {"D_A": d, "G_A": g}
+
+
+def _collapse() -> Planted:
+    x = returns((0, 0.0), (180, 500.0), (250, 500.0), (251, 0.0))
+    return Planted(run_of({"train/reward": x}), at(251), Severity.ERROR, slack=200)
+
+
+def _won() -> Planted:
+    return Planted(run_of(game(won=200)), at(200), Severity.WARNING, slack=100)
+
+
 def _burst() -> Planted:
     x = norms()
     x[200:206] *= 30.0
@@ -217,5 +243,5 @@ PLANTED: Mapping[str, Planted] = {
     "spikes": _spike(), "loss_shift": _shift(), "plateau": _flat(), "oscillation": _swing(),
     "overfitting": _overfitting(), "eval_noise": _eval_noise(), "loss_floor": _floor(), "grad_norm": _burst(),
     "grad_vanishing": _vanished(), "lr_schedule": _rate_jump(), "lr_zero": _rate_zero(), "throughput": _slow(),
-    "step_order": _gap(), "expectation": _unmet(),
+    "step_order": _gap(), "expectation": _unmet(), "reward_collapse": _collapse(), "gan_imbalance": _won(),
 }  # fmt: skip

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from trainscope.core.finding import Severity
-from trainscope.core.run import Series
+from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Skipped
 
-from .runs import EVERY, ROWS, at, findings, judged, level, only, run_of
+from .runs import EVERY, ROWS, at, falling, findings, judged, level, only, run_of
 
 
 def stuck(fall: float = 0.5, begin: int = 60, end: int = 240, seed: int = 0) -> np.ndarray:
@@ -86,4 +86,32 @@ def test_known_false_positive_fine_tuning_of_a_model_that_already_solves_the_tas
 
 def test_a_falling_evaluation_shows_that_something_is_learned():
     run = run_of({"train/loss": level(), "eval/loss": np.linspace(3.0, 2.0, 20)})
+    assert findings("plateau", run) == []
+
+
+def trials(second: np.ndarray) -> Run:
+    rate = 3e-4 * np.minimum(1.0, np.arange(ROWS) / 20.0)
+    return run_of({"train/loss": np.concatenate((falling(), second)), "learning_rate": np.concatenate((rate, rate))})
+
+
+def test_a_trial_that_stays_where_the_one_before_it_began_is_stuck():
+    found = only("plateau", trials(2.45 * level(seed=1)))
+    assert (found.start_step, found.end_step) == (at(ROWS + ROWS // 10), at(2 * ROWS - 1))
+    assert f"started over at step {at(ROWS)}" in found.message
+
+
+def test_a_trial_that_learns_as_the_first_one_did_is_not():
+    assert findings("plateau", trials(falling(seed=1))) == []
+
+
+def test_a_trial_that_was_cut_short_is_not_judged():
+    assert findings("plateau", trials(2.45 * level(n=ROWS // 3, seed=1))) == []
+
+
+def test_a_loss_that_diverges_is_not_called_flat_too():
+    x = level(sd=0.003)
+    x[200:] *= np.linspace(1.0, 1.09, ROWS - 200)
+    x[-60:] *= 1.06
+    run = run_of({"train/loss": x})
+    assert len(findings("divergence", run)) == 1
     assert findings("plateau", run) == []

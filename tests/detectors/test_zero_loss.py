@@ -55,6 +55,11 @@ def test_reinforcement_learning_where_0_is_by_construction_is_not_judged():
     assert isinstance(judged("zero_loss", run), Skipped)
 
 
+def test_a_player_of_a_game_may_be_at_0():
+    run = run_of({"D_A": zeroed((150, 400)), "G_A": falling()})
+    assert isinstance(judged("zero_loss", run), Skipped)
+
+
 def test_known_false_positive_a_hinge_loss_that_every_sample_meets():
     x = np.maximum(0.0, 1.0 - np.linspace(0.0, 1.2, 400))
     found = only("zero_loss", run_of({"train/loss": x}))

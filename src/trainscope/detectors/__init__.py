@@ -25,6 +25,7 @@ from trainscope.detectors import (
     eval_mode,
     eval_noise,
     expectation,
+    gan_imbalance,
     grad_norm,
     grad_vanishing,
     graph_leak,
@@ -42,6 +43,7 @@ from trainscope.detectors import (
     plateau,
     rank_divergence,
     repeated_batches,
+    reward_collapse,
     router,
     scheduler_pace,
     skipped_batches,
@@ -57,6 +59,7 @@ from trainscope.detectors import (
     zero_loss,
 )
 from trainscope.detectors.base import Detector, Skipped
+from trainscope.detectors.engine.aftermath import told_once
 
 DETECTORS: tuple[Detector[Any], ...] = (
     non_finite.DETECTOR,
@@ -70,6 +73,8 @@ DETECTORS: tuple[Detector[Any], ...] = (
     overfitting.DETECTOR,
     eval_noise.DETECTOR,
     loss_floor.DETECTOR,
+    reward_collapse.DETECTOR,
+    gan_imbalance.DETECTOR,
     grad_norm.DETECTOR,
     grad_vanishing.DETECTOR,
     lr_schedule.DETECTOR,
@@ -198,16 +203,19 @@ def judge(run: Run, chosen: tuple[Configured, ...]) -> Judgement:
     """Run the chosen detectors on one run.
 
     Values near the limit of floats may overflow in a measure; the infinity that follows is below or above every
-    threshold, and needs no warning of its own.
+    threshold, and needs no warning of its own. What one event shows on several metrics is one warning
+    (:mod:`trainscope.detectors.engine.aftermath`); a severity that the user asked for stands.
     """
     findings: list[Finding] = []
     skipped: list[Skipped] = []
+    asked = {one.detector.id: one.severity for one in chosen if one.severity is not None}
     for one in chosen:
         with np.errstate(all="ignore"):
             result = one.detector.detect(run, one.params)
         if isinstance(result, Skipped):
             skipped.append(replace(result, detector=one.detector.id))
         else:
-            findings += [f if one.severity is None else replace(f, severity=one.severity) for f in result]
+            findings += result
+    findings = [replace(f, severity=asked.get(f.detector, f.severity)) for f in told_once(run, findings)]
     findings.sort(key=lambda f: (-f.severity, f.start_step if f.start_step is not None else -1))
     return Judgement(tuple(findings), tuple(skipped))

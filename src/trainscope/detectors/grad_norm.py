@@ -2,7 +2,8 @@
 
 What it finds
     (a) *Explosion*: a burst far above the recent level: at least 5 times over three points or more, or
-    50 times at a single point. A single point above 5 times that stands out is info.
+    50 times at a single point. A single point above 5 times that stands out is info, and so is an
+    explosion beside a warning about the loss at the same steps: one event is one warning.
     (b) *Drift*: the level at the end is `drift` times its lowest level after the first tenth of the run.
     (c) *Saturation*: exactly the same value for at least 50 points and a fifth of the run, after it had
     moved: every step is clipped. A norm that is constant from the first point on is logged after

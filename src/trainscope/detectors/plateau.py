@@ -4,9 +4,13 @@ What it finds
     (a) *Never learned*: the training loss at the end is where it was at the start, over at least 150 steps.
     (b) *Stuck, then released*: a flat stretch of at least a quarter of the run, after which the loss
     falls by at least 15 % without a drop of the learning rate to explain it.
+    (c) *Stuck after a restart*: training started over, as step_order finds it, and stays where the trial
+    before it began, though that one had come down.
 Algorithm
     Medians of about 40 blocks. Flat means that the Theil-Sen slope over the stretch gains less than
-    `gain` of the level and the best block is within the noise of the first.
+    `gain` of the level and the best block is within the noise of the first. (c) leaves out the first tenth
+    of a trial, asks for half the length of the one before, and for 1.25 times the level that one reached.
+    A loss that divergence finds rising at its end is not called flat too.
 Parameters
     gain: largest gain that still counts as none, as a fraction of the level.
     most: the gain must be below this with 3 standard errors to spare, or nothing is said.
@@ -32,6 +36,9 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.core.robust import block_medians, difference_sigma, mad_sigma, theil_sen
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number, training_losses
+from trainscope.detectors.engine.events import Limits, Shape
+from trainscope.detectors.engine.excursions import excursions, judged
+from trainscope.detectors.engine.restarts import restart_steps
 
 FloatArray = NDArray[np.float64]
 BLOCKS = 40
@@ -78,6 +85,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             reasons.append(f"needs {params.steps} steps of {loss.name}")
         else:
             flat = _flat(run, finite, params)
+            if flat is None or _diverges(loss):
+                flat = _stuck_trial(run, finite, params)
             if flat is not None:
                 findings.append(_finding(finite, flat))
     return findings if findings or not reasons else Skipped(reasons[0])
@@ -112,6 +121,31 @@ def _never_learned(run: Run, loss: Series, blocks: FloatArray, size: int, params
     if learned or unsure or _eval_falls(run, params.gain) or -gained > 0.12 * scale:
         return None
     return Flat(0, n - 1, level, max(gained / scale, 0.0), "from the first step to the last", Severity.WARNING)
+
+
+def _diverges(loss: Series) -> bool:
+    return any(event.shape is Shape.DIVERGENCE for event in excursions(judged(loss), Limits()))
+
+
+def _stuck_trial(run: Run, loss: Series, params: Params) -> Flat | None:
+    """Return the first trial after a restart that learns nothing where the one before it had learned."""
+    if loss.name != "train/loss":
+        return None
+    edges = [0, *np.searchsorted(loss.step, restart_steps(run)).tolist(), len(loss)]
+    for before, begin, end in zip(edges, edges[1:], edges[2:], strict=False):
+        trial, earlier = loss.value[begin + (end - begin) // 10 : end], loss.value[before:begin]
+        if len(trial) < max(BLOCKS, len(earlier) // 2):
+            continue
+        reached = float(np.median(earlier[-max(3, len(earlier) // 10) :]))
+        blocks = block_medians(trial, max(1, len(trial) // BLOCKS))
+        level = float(np.median(blocks))
+        gained = float(np.median(blocks[:4]) - np.min(blocks)) - 4.0 * difference_sigma(blocks)
+        if level > 1.25 * abs(reached) and gained < params.gain * level:
+            why = (
+                f"since training started over at step {int(loss.step[begin])}; before, it had come to {number(reached)}"
+            )
+            return Flat(end - len(trial), end - 1, level, max(gained / level, 0.0), why, Severity.WARNING)
+    return None
 
 
 def _eval_falls(run: Run, gain: float) -> bool:

@@ -3,7 +3,8 @@
 What it finds
     Two or more points in a row at which the training loss is 0 (below 1e-12 in size) after it was not.
 Algorithm
-    Direct comparison. Runs that are 0 from the first point on, and reinforcement learning, are left out.
+    Direct comparison. Runs that are 0 from the first point on, reinforcement learning, and the losses of a
+    game of two networks are left out: there a player that has won is at 0, and gan_imbalance says so.
 Parameters
     points: how many zero points in a row count.
 False positives
@@ -36,7 +37,7 @@ class Params:
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     """Return one finding for each training loss that collapsed to 0."""
-    losses = training_losses(run)
+    losses = training_losses(run, adversarial=False)
     if isinstance(losses, Skipped):
         return losses
     findings = []

@@ -1,0 +1,76 @@
+"""One event, one warning: findings that tell again, on another metric, what a finding tells already.
+
+A loss that jumps and a gradient norm that explodes at the same steps are one incident, and so are a player that has
+won and its opponent's rising loss. The finding on the metric that matters keeps its severity; the other one
+becomes info that names it, so that its numbers stay as evidence while the count of warnings is that of events.
+What only the gradient shows (no loss moved, or much earlier) stays a warning: it is the only sign, or the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from trainscope.core.finding import Finding, Severity
+from trainscope.core.run import Run
+
+INCIDENTS = frozenset({"spikes", "unrecovered_spike", "loss_shift", "divergence"})
+"""Detectors of a loss that leaves its level."""
+REACH = 20
+"""Steps between the first signs of one incident; public postmortems tell of 4 (BLOOM) to 8 (stale second moments)."""
+INTERVALS = 3
+"""Logging intervals, where that is more."""
+
+
+def told_once(run: Run, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings in their order, those that repeat another one as info.
+
+    Parameters
+    ----------
+    run : Run
+        What the findings are about.
+    findings : sequence of Finding
+        Of all detectors.
+    """
+    grave = [f for f in findings if f.severity >= Severity.WARNING]
+    jumps = [f for f in grave if f.detector in INCIDENTS]
+    games = [f for f in grave if f.detector == "gan_imbalance"]
+    reach = _reach(run)
+    return [f if f.severity < Severity.WARNING else _once(f, jumps, games, reach) for f in findings]
+
+
+def _once(finding: Finding, jumps: list[Finding], games: list[Finding], reach: int) -> Finding:
+    if finding.detector == "grad_norm" and "points" in finding.evidence and "ratio" in finding.evidence:
+        return _part_of(finding, next((f for f in jumps if _meet(finding, f, reach)), None))
+    if finding.detector in INCIDENTS:
+        return _part_of(finding, next((f for f in games if _is_player(finding, f) and _meet(finding, f, reach)), None))
+    return finding
+
+
+def _part_of(finding: Finding, event: Finding | None) -> Finding:
+    if event is None:
+        return finding
+    title = event.title[0].lower() + event.title[1:]
+    message = f"{finding.message} It is part of what {event.metric} shows from step {event.start_step} on ({title})."
+    return replace(finding, severity=Severity.INFO, message=message)
+
+
+def _meet(one: Finding, other: Finding, reach: int) -> bool:
+    """Tell whether the first finding begins within reach of the second, or while it lasts."""
+    if one.start_step is None or other.start_step is None or other.end_step is None:
+        return False
+    return other.start_step - reach <= one.start_step <= other.end_step + reach
+
+
+def _is_player(finding: Finding, game: Finding) -> bool:
+    players = (*(game.metric or "").split(" + "), str(game.evidence.get("loser", "")))
+    return finding.metric in players
+
+
+def _reach(run: Run) -> int:
+    loss = run.get("train/loss") or max(run.series.values(), key=len, default=None)
+    if loss is None or len(loss) < 2:
+        return REACH
+    return max(REACH, INTERVALS * int(np.median(np.diff(loss.step))))
