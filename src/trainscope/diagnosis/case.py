@@ -46,6 +46,7 @@ class Case:
             return self.main.onset
         return min((f.start_step for f in self.grave if f.start_step is not None), default=None)
 
+
 def main_story(stories: Sequence[Story], findings: Sequence[Finding]) -> Story | None:
     """Return the story that matters: one that the loss shows, of the worst finding, the earliest; None of none."""
 

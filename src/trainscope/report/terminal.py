@@ -24,6 +24,10 @@ BANNERS: Mapping[str, str] = {
 WORDS: Mapping[str, str] = {"pass": "PASS", "fail": "FAIL", "error": "CANNOT JUDGE"}
 INDENT = 12
 """Columns before the body of a row."""
+RECORDED = frozenset({"recorded", "bundle"})
+"""Formats of runs that trainscope recorded."""
+RECORDERS = ("trainscope smoke", "smoke run", "recorder", "recorded run")
+NOT_RECORDED = "needs a run recorded with trainscope smoke, trainscope ci or the recorder"
 NAMED = 4
 """Skipped detectors of one reason that are named; more would bury the findings, and the JSON has them all."""
 
@@ -149,7 +153,7 @@ def _run(entry: RunEntry, run: Run | None, *, width: int, decorated: bool) -> It
     for note in entry.notes:
         yield Row("  note", prose(note.message), "dim", "dim")
     if entry.skipped:
-        yield Row("  skipped", _skipped(entry.skipped), "dim", "dim")
+        yield Row("  skipped", _skipped(entry.skipped, recorded=entry.format in RECORDED), "dim", "dim")
 
 
 def _finding(finding: FindingEntry, entry: RunEntry, run: Run | None, *, width: int, decorated: bool) -> Iterator[Row]:
@@ -209,11 +213,13 @@ def _where(finding: FindingEntry, entry: RunEntry) -> str:
     return f"  {', '.join(parts)}" if parts else ""
 
 
-def _skipped(skipped: list[SkippedEntry]) -> str:
+def _skipped(skipped: list[SkippedEntry], *, recorded: bool) -> str:
     """Return the skipped detectors, those with one reason together, and only their number where they are many."""
     reasons: dict[str, list[str]] = {}
     for one in skipped:
-        reasons.setdefault(prose(one.reason), []).append(label(one.detector))
+        # Whoever has a plain log need not read in five ways that it is one.
+        reason = NOT_RECORDED if any(word in one.reason for word in RECORDERS) and not recorded else one.reason
+        reasons.setdefault(prose(reason), []).append(label(one.detector))
     return "; ".join(
         f"{', '.join(names) if len(names) <= NAMED else plural(len(names), 'detector')}: {reason}"
         for reason, names in reasons.items()
