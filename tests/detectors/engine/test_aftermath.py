@@ -20,11 +20,16 @@ def burst(metric: np.ndarray, index: int, factor: float) -> np.ndarray:
 
 
 def test_an_explosion_beside_a_spike_of_the_loss_is_information_that_names_it():
-    metrics = {"train/loss": burst(falling(), 202, 1.5), "train/grad_norm": burst(norms(), 200, 30.0)}
+    metrics = {"train/loss": burst(falling(), 202, 1.5), "train/grad_norm": burst(norms(), 202, 30.0)}
     assert judged(metrics) == {"spikes": Severity.WARNING, "grad_norm": Severity.INFO}
     found = judge(run_of(metrics), configure(Settings())).findings
     assert found[-1].message.endswith(f"It is part of what train/loss shows from step {at(202)} on (loss spike).")
     assert found[-1].evidence["points"] == 4
+
+
+def test_an_explosion_that_comes_before_the_spike_is_the_first_sign_and_stays_a_warning():
+    metrics = {"train/loss": burst(falling(), 204, 1.5), "train/grad_norm": burst(norms(), 200, 30.0)}
+    assert judged(metrics) == {"spikes": Severity.WARNING, "grad_norm": Severity.WARNING}
 
 
 def test_an_explosion_that_no_loss_follows_stays_a_warning():

@@ -3,7 +3,7 @@
 A loss that jumps and a gradient norm that explodes at the same steps are one incident, and so are a player that has
 won and its opponent's rising loss. The finding on the metric that matters keeps its severity; the other one
 becomes info that names it, so that its numbers stay as evidence while the count of warnings is that of events.
-What only the gradient shows (no loss moved, or much earlier) stays a warning: it is the only sign, or the first.
+What only the gradient shows, or shows before the loss does, stays a warning: it is the only sign, or the first.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def told_once(run: Run, findings: Sequence[Finding]) -> list[Finding]:
 
 def _once(finding: Finding, jumps: list[Finding], games: list[Finding], reach: int) -> Finding:
     if finding.detector == "grad_norm" and "points" in finding.evidence and "ratio" in finding.evidence:
-        return _part_of(finding, next((f for f in jumps if _meet(finding, f, reach)), None))
+        return _part_of(finding, next((f for f in jumps if _meet(finding, f, 0)), None))
     if finding.detector in INCIDENTS:
         return _part_of(finding, next((f for f in games if _is_player(finding, f) and _meet(finding, f, reach)), None))
     return finding
