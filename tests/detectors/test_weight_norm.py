@@ -22,6 +22,13 @@ def test_weights_that_jump_are_dated_to_the_step_of_the_jump():
     assert "from 16 to 56 at step 140" in finding.message
 
 
+def test_weights_that_run_away_within_the_window_are_dated_to_where_they_left_their_level():
+    growth = 90.0 * np.exp(np.clip(T - 110, 0, 40) * np.log(2.5) / 40)
+    finding = single(ID, smoke_run({NORM: growth + T / 200.0}))
+    assert finding.title == "Weights run away"
+    assert 109 <= finding.start_step <= 113
+
+
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 def test_the_verdict_does_not_depend_on_the_unit(unit):
     assert single(ID, smoke_run({NORM: unit * 16.0 * np.exp(-T / 60.0)})).start_step == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -158,6 +160,21 @@ def test_batches_that_look_like_all_others_are_not_blamed():
     hurt(series, steps=2)
     story = only(run_of(series, layers(0)))
     assert not story.explanations or story.explanations[0].weight < 0.5
+
+
+def test_a_loss_that_does_not_fall_is_no_bad_batch():
+    series = {"train/loss": 0.158 + 0.001 * np.random.default_rng(0).standard_normal(STEPS)}
+    run = run_of(series)
+    assert {f.detector for f in found_in(run)} == {"plateau"}
+    assert all(e.cause is not Cause.DATA for story in stories(run) for e in story.explanations)
+
+
+def test_a_point_an_epoch_names_no_batch():
+    series = {"train/loss": healthy(0)["train/loss"]}
+    series["train/loss"][AT : AT + 2] *= 2.0
+    run = run_of(series)
+    assert only(run).cause is Cause.DATA
+    assert only(replace(run, x_axis="epoch")).cause is not Cause.DATA
 
 
 def test_a_loss_that_rises_before_the_rate_does_is_not_the_rates_fault():

@@ -83,3 +83,12 @@ def test_the_settings_beside_a_log_are_no_log(name: str, tmp_path: Path) -> None
     (tmp_path / "a.jsonl").write_text('{"step": 0, "loss": 1}\n')
     (tmp_path / name).write_text('{"lr": "fast", "loss": 0.5, "step": 3}')
     assert find_logs([str(tmp_path)]) == [str(tmp_path / "a.jsonl")]
+
+
+def test_what_a_script_printed_beside_its_recording_is_no_second_run(tmp_path: Path) -> None:
+    printed = write(tmp_path, "output.log", "".join(f"step {i} loss {3 - i / 50:.3f}\n" for i in range(50)))
+    assert find_logs([str(tmp_path)]) == [str(printed)]
+    (tmp_path / "smoke").mkdir()
+    (tmp_path / "smoke" / "global.arrow").touch()
+    assert find_logs([str(tmp_path)]) == [str(tmp_path / "smoke")]
+    assert find_logs([str(printed)]) == [str(printed)]

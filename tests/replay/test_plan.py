@@ -143,6 +143,14 @@ def test_what_a_run_has_from_the_start_does_not_hide_an_incident():
     assert planned(stories, [bad(250)]).skip_batches == [250]
 
 
+def test_of_several_incidents_the_one_of_the_worst_finding_decides():
+    wiggle = Finding("grad_norm", Severity.WARNING, "Gradient", "rose", start_step=56, end_step=70)
+    broken = Finding("divergence", Severity.ERROR, "Loss", "rose", start_step=250, end_step=500)
+    stories = (a_story(Cause.NUMERICS, 56, 70, "grad_norm"), a_story(Cause.SCHEDULE, 250, 500, "divergence"))
+    found = planned(stories, [wiggle, broken])
+    assert (found.action, found.cause, found.onset) == ("fix", "schedule", 250)
+
+
 def test_a_run_without_positions_counts_them_and_says_so():
     run = Run("log", "log.csv", "csv", {"train/loss": Series("train/loss", np.arange(600), np.ones(600))})
     found = planned(a_story(None), run=run)
