@@ -111,7 +111,7 @@ def _explosion(norm: Series, event: Excursion, log: FloatArray, params: Params, 
         },
         fixes=(
             "Clip the gradient norm at 1.0, before the optimizer step and after unscaling.",
-            f"Look at the batches of steps {start} to {peak}.",
+            f"Look at the {'batch of step' if start == peak else f'batches of steps {start} to'} {peak}.",
             "Lower the learning rate or lengthen the warm-up.",
         ),
     )
