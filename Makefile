@@ -29,10 +29,10 @@ demo: setup
 	@echo "Open out/report.html in a browser. To judge your own log: $(BIN)/trainscope analyze PATH"
 
 test: setup
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-fast: setup
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 check: setup
 	$(BIN)/ruff format --check .
