@@ -22,6 +22,7 @@ import torch.nn.functional as F  # noqa: E402, N812
 from tests.recorder.conftest import batch_of, columns, loss_of, make_training  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
+import trainscope  # noqa: E402
 from trainscope import StopTraining, TrainScope  # noqa: E402
 from trainscope.core.errors import StoreError  # noqa: E402
 from trainscope.probe import transfer  # noqa: E402
@@ -92,13 +93,16 @@ def test_same_numbers_fails_for_a_recorder_that_touches_a_gradient(scope_of, mon
     assert not same(train(clip=False), train(scope_of, clip=False))
 
 
+PACKAGE = str(Path(trainscope.__file__).parent)
+
+
 def traces(model):
     """List everything that a recorder might leave behind."""
     clip = torch.nn.utils.clip_grad
     wrapped = [
         f for f in (F.scaled_dot_product_attention, F.softmax, torch.softmax, clip._clip_grads_with_norm_,
                     torch.nn.utils.clip_grads_with_norm_)
-        if hasattr(f, "__wrapped__") and "trainscope" in getattr(f, "__code__", f.__init__).co_filename
+        if hasattr(f, "__wrapped__") and getattr(f, "__code__", f.__init__).co_filename.startswith(PACKAGE)
     ]  # fmt: skip
     hooks = [
         hook
