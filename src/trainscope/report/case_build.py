@@ -9,6 +9,7 @@ from trainscope.diagnosis.case import Case
 from trainscope.diagnosis.signs import Story
 from trainscope.diagnosis.weight_change import LayerChange, WeightChange, between
 from trainscope.report.case_document import CaseEntry, LayerChangeEntry, ReplayEntry, Status, WeightChangeEntry
+from trainscope.report.case_text import broke_at
 from trainscope.report.document import RunEntry
 from trainscope.report.gate import count
 from trainscope.report.number import number
@@ -55,14 +56,8 @@ def _summary(case: Case, run: RunEntry) -> str:
         if not case.is_stable:
             return "No detector could judge this run."
         return f"Nothing at or above warning: {plural(len(case.judged), 'detector')} judged {run.steps.count} {x}s."
-    said = f"Broke at {x} {story.onset}"
-    if story.explanations:
-        said += f": {well_formed(story.explanations[0].title)}"
-    if story.lead is None:
-        return f"{said}. The loss does not show it."
-    if story.lead == 0:
-        return f"{said}. The loss showed it at once."
-    return f"{said}. The first sign came {plural(story.lead, x)} before the loss showed it."
+    title = well_formed(story.explanations[0].title) if story.explanations else None
+    return broke_at(x, story.onset, title, story.lead)
 
 
 def _unknown(case: Case, change: WeightChange | None) -> list[str]:

@@ -152,3 +152,15 @@ def without_number(change: WeightChangeEntry) -> list[str]:
 def grown(ratio: Number | None) -> str:
     """Return a ratio as a factor: ``x3.2``; ``-`` for none."""
     return "-" if ratio is None else f"x{figure(ratio)}"
+
+
+def broke_at(x: str, onset: int, title: str | None, lead: int | None) -> str:
+    """Return an incident in a sentence or two: where it began, its likeliest cause, and how long before the loss."""
+    said = f"Broke at {x} {onset}"
+    if title is not None:
+        said += f": {title}"
+    if lead is None:
+        return f"{said}. The loss does not show it."
+    if lead == 0:
+        return f"{said}. The loss showed it at once."
+    return f"{said}. The first sign came {plural(lead, x)} before the loss showed it."

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trainscope.report.axis import step_axis
+from trainscope.report.case_text import broke_at
 from trainscope.report.document import Incident, StoryEvent
 from trainscope.report.story_document import ExplanationEntry
-from trainscope.report.text import label, plural
+from trainscope.report.text import label
 from trainscope.site.bundle import Record
 
 MAX_SIGNS = 16
@@ -81,9 +82,10 @@ def _view(entry: Incident, events: Sequence[StoryEvent], x_name: str) -> Inciden
         return round(min(max((step - low) / (high - low) * 100, 0.0), 100.0), 2)
 
     ticks = tuple((place(t), text) for t, text in zip(axis.ticks, axis.labels, strict=True) if low <= t <= high)
+    title = entry.explanations[0].title if entry.explanations else None
     return IncidentView(
         entry=entry,
-        headline=_headline(entry, x_name),
+        headline=broke_at(x_name, entry.onset, title, entry.lead_steps),
         rows=tuple(_row(s, entry.loss_step, place, high) for s in shown),
         others=tuple(f"{x_name} {e.step}: {e.text or e.event}" for e in others[:MAX_LISTED]),
         more=len(others),
@@ -93,17 +95,6 @@ def _view(entry: Incident, events: Sequence[StoryEvent], x_name: str) -> Inciden
         suspects=", ".join(str(s) for s in entry.suspects[:20])
         + (f" and {len(entry.suspects) - 20} more" if len(entry.suspects) > 20 else ""),
     )
-
-
-def _headline(entry: Incident, x_name: str) -> str:
-    said = f"Broke at {x_name} {entry.onset}"
-    if entry.explanations:
-        said += f": {entry.explanations[0].title}"
-    if entry.lead_steps is None:
-        return f"{said}. The loss does not show it."
-    if entry.lead_steps == 0:
-        return f"{said}. The loss showed it at once."
-    return f"{said}. The first sign came {plural(entry.lead_steps, x_name)} before the loss showed it."
 
 
 def _row(sign: StoryEvent, loss_step: int | None, place: Callable[[float], float], high: float) -> SignRow:
