@@ -42,9 +42,10 @@ def record(tmp_path: Path) -> Record:
         seed: int | None = None,
         timeout: float = 300.0,
         skip: tuple[int, ...] | None = None,
+        method: str = "drop_batch",
     ) -> Recorded:
         out = tmp_path / "recorded"
-        done = smoke(Wish(command, steps, seed, timeout, skip), out, lambda _done, _wanted: None)
+        done = smoke(Wish(command, steps, seed, timeout, skip, method=method), out, lambda _done, _wanted: None)
         runs = [read_runs(str(path))[0] for path in done.paths]
         return Recorded(done, runs, (out / LOG_FILE).read_text())
 
@@ -56,10 +57,11 @@ def script(name: str, *arguments: str) -> tuple[str, ...]:
     return (sys.executable, str(SCRIPTS / f"{name}.py"), *arguments)
 
 
-def plain(command: tuple[str, ...]) -> str:
+def plain(command: tuple[str, ...], **environment: str) -> str:
     """Return what a command prints without a recorder."""
+    env = {**os.environ, **environment}
     done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ, timeout=300, check=False
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout
     return done.stdout

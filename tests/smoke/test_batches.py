@@ -50,11 +50,42 @@ def test_the_tokens_of_a_model_are_described(record: Record):
     assert (run.series["batch/size"].value == 4 * 16).all()
 
 
-def test_batches_without_a_loader_are_described_as_the_model_gets_them(record: Record):
+def test_batches_without_a_loader_are_described_and_counted_as_the_model_gets_them(record: Record):
     run = record(*script("drawn")).runs[0]
-    assert "batch_index" not in run.series
+    assert positions(run) == [0, 1, 2, 3, 4, 5]
     assert len(run.series["batch/std"]) == len(run.series["train/loss"]) == 6
     assert run.config["smoke.training_loader"] is None
+    assert positions(record(*script("drawn", "accumulate")).runs[0]) == [0, 2, 4, 6, 8, 10]
+
+
+@pytest.mark.parametrize("how", ["", "accumulate", "norm", "closure", "scaler"])
+def test_an_update_that_is_left_out_leaves_the_rest_of_the_training_as_if_it_had_never_been(record: Record, how: str):
+    """The oracle is the script itself, which puts weights, buffers and optimizer back by hand."""
+    micro = 2 if how == "accumulate" else 1
+    if how == "closure":  # two forwards a step
+        micro = 2
+    whole = record(*script("drawn", how)).runs[0]
+    skip = tuple(position for step in (1, 4) for position in range(step * micro, (step + 1) * micro))
+    replay = record(*script("drawn", how), skip=skip, method="skip_update")
+    assert numbers(replay.output) == numbers(plain(script("drawn", how), WITHOUT="1 4"))
+    assert numbers(replay.output) != numbers(plain(script("drawn", how)))
+    (run,) = replay.runs
+    assert positions(run) == [p for p in positions(whole) if p not in skip]
+    assert hashes(run) == [h for place, h in enumerate(hashes(whole)) if place not in {1, 4}]
+    assert json.loads(run.config["smoke.dropped_batches"]) == list(skip)
+    assert run.config["smoke.skip_method"] == "skip_update"
+    assert run.config["smoke.faults"] == "[]"
+
+
+def test_the_first_update_of_all_can_be_left_out(record: Record):
+    replay = record(*script("drawn"), skip=(0,), method="skip_update")
+    assert numbers(replay.output) == numbers(plain(script("drawn"), WITHOUT="0"))
+    assert positions(replay.runs[0]) == [1, 2, 3, 4, 5]
+
+
+def test_leaving_out_no_update_trains_the_same_bit_by_bit(record: Record):
+    replay = record(*script("drawn", "norm"), skip=(), method="skip_update")
+    assert numbers(replay.output) == numbers(plain(script("drawn", "norm")))
 
 
 @pytest.mark.parametrize("name", ["plain", "workers"])

@@ -15,6 +15,7 @@ from trainscope.cli.output import say
 from trainscope.cli.progress import Progress
 
 if TYPE_CHECKING:
+    from trainscope.replay.config import ReplayConfig
     from trainscope.smoke.run import Smoke
 
 STEPS = 200
@@ -83,7 +84,7 @@ def _replay(
     config = load(file)
     original = proof.original_of(config, file, out)
     wanted, chosen = proof.steps_of(config, steps), proof.seed_of(config, seed)
-    done = run_smoke(command, wanted, chosen, out, timeout, skip=(tuple(config.skip_batches), config.loader))
+    done = run_smoke(command, wanted, chosen, out, timeout, skip=config)
     say(describe(done))
     return proof.prove(config, original, done, out)
 
@@ -95,21 +96,21 @@ def run_smoke(
     out: Path,
     timeout: float,
     *,
-    skip: tuple[tuple[int, ...], int] | None = None,
+    skip: ReplayConfig | None = None,
 ) -> Smoke:
     """Run a training command with progress on standard error.
 
     Parameters
     ----------
-    skip : tuple, optional
-        Positions of batches to leave out, and the number of their loader.
+    skip : ReplayConfig, optional
+        Which batches to leave out, and how.
     """
     from trainscope.smoke.command import Wish
     from trainscope.smoke.run import smoke as record
 
     wish = Wish(command, steps, seed, timeout)
     if skip is not None:
-        wish = replace(wish, skip=skip[0], loader=skip[1])
+        wish = replace(wish, skip=tuple(skip.skip_batches), loader=skip.loader, method=skip.method)
     if sys.stderr.isatty():
         with Progress() as progress:
             return record(wish, out, lambda done, wanted: progress.update(done, wanted, "steps"))

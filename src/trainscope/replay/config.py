@@ -6,6 +6,7 @@ version; whoever reads one ignores what they do not know. ``schemas/`` holds the
 
 History
     1.0  first version
+    1.1  method
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trainscope.core.errors import ReadError
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 KIND: Literal["trainscope.replay"] = "trainscope.replay"
 FILE = "replay_config.json"
 
@@ -29,6 +30,7 @@ LARGEST = 2**53 - 1
 
 Count = Annotated[int, Field(ge=0, le=LARGEST)]
 Action = Literal["skip", "fix", "rerun"]
+Method = Literal["drop_batch", "skip_update"]
 
 
 class Part(BaseModel):
@@ -41,7 +43,8 @@ class Batch(Part):
     """One batch that is left out."""
 
     index: Count
-    """Its position: how many batches the loader gave before it, over the whole run and all epochs."""
+    """Its position: how many batches the loader gave before it, over the whole run and all epochs; without a loader,
+    how many training forwards the script made before it."""
     step: Count | None = None
     """Optimizer step that trained on it."""
     hash: str | None = None
@@ -76,6 +79,9 @@ class ReplayConfig(Part):
     """Positions of the batches to leave out, ascending; the same on every rank."""
     loader: Count = 0
     """Which loader they are of, in the order in which training first reads them."""
+    method: Method = "drop_batch"
+    """How they are left out: ``drop_batch`` draws them from the loader and drops them; ``skip_update``, for a script
+    that makes its batches itself, trains on them and undoes the update. Since 1.1."""
     action: Action = "skip"
     """``skip`` these batches; ``fix`` the cause and skip nothing; ``rerun`` the step as it was, first of all."""
     cause: str | None = None

@@ -24,7 +24,7 @@ from trainscope.core.run import Run
 from trainscope.diagnosis.case import main_story
 from trainscope.diagnosis.signs import Cause, Story
 from trainscope.replay.checkpoints import Checkpoint, last_before
-from trainscope.replay.config import FILE, Action, Batch, ReplayConfig, Source
+from trainscope.replay.config import FILE, Action, Batch, Method, ReplayConfig, Source
 from trainscope.replay.positions import Positions, positions_of
 
 LEAD = 100
@@ -34,6 +34,10 @@ BEFORE, AFTER, AFTER_AT_MOST = 100, 200, 400
 PALLIATIVE = (
     "skipping is a palliative: it removes the trigger and not the weakness; the same batches may do no harm to another "
     "state, and another batch may trigger it again"
+)
+OWN_BATCHES = (
+    "the script makes its batches itself, so none can be taken out of a loader: it draws them and trains on them as "
+    "before, and the update is undone; schedules, and averages that the script keeps, go on"
 )
 _NAN = frozenset({"non_finite", "non_finite_origin"})
 _CODE = frozenset({"optimizer_state", "clipping"})
@@ -97,13 +101,15 @@ def plan(
     random = next((one.path for one in places.rng_states if one.step == at), None)
     notes = [*about, *advice.notes]
     if advice.action == "skip":
-        notes += [*([positions.note] if positions.note else []), *_windows(positions), PALLIATIVE]
+        notes += [*([positions.note] if positions.note else []), *_windows(positions)]
+        notes += [*([OWN_BATCHES] if method_of(run) == "skip_update" else []), PALLIATIVE]
     skipped = [batch.index for batch in batches]
     return ReplayConfig(
         checkpoint=None if start is None else start.path,
         resume=start is not None,
         skip_batches=skipped,
         loader=int(facts.number(run, "smoke.training_loader") or 0),
+        method=method_of(run),
         action=advice.action,
         cause=None if story.cause is None else str(story.cause),
         onset=story.onset,
@@ -116,6 +122,11 @@ def plan(
         source=source,
         commands=_commands(advice.action, start, skipped, file),
     )
+
+
+def method_of(run: Run) -> Method:
+    """Return how batches of this run can be left out: a recorded script without a loader is told by its record."""
+    return "skip_update" if run.config.get("smoke.data_loader") is False else "drop_batch"
 
 
 def _advise(run: Run, findings: Sequence[Finding], story: Story, stories: Sequence[Story]) -> _Advice:

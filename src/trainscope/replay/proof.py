@@ -106,8 +106,16 @@ def _why_not(replay: Run, config: ReplayConfig) -> str | None:
     missing = sorted(set(config.skip_batches) - set(dropped))
     if not missing:
         return None
-    if replay.config.get("smoke.data_loader") is not True:
-        return "the script reads no DataLoader, so that no batch can be left out from outside; skip them in its code"
+    has_loader = replay.config.get("smoke.data_loader") is True
+    if not has_loader and config.method == "drop_batch":
+        return (
+            "the script reads no DataLoader, so that no batch can be dropped; plan anew with trainscope replay --run: "
+            "then the updates on them are undone"
+        )
+    if has_loader and config.method == "skip_update":
+        return "the script reads a DataLoader, whose batches are dropped; plan anew with trainscope replay --run"
+    if not has_loader and replay.get("batch_index") is None:
+        return "the script reads no DataLoader and calls no module that trains, so that its batches cannot be told apart"
     if not dropped:
         return f"none of the batches {ranges(config.skip_batches)} was reached: {_way_out(replay)}"
     return f"the batches {ranges(missing)} were not reached: {_way_out(replay)}"
@@ -191,7 +199,10 @@ def _afterwards(original: Run, replay: Run, alignment: Alignment, end: int) -> l
 def _verdict(
     config: ReplayConfig, rows: Sequence[Row], here: Sequence[Finding], elsewhere: Sequence[Finding]
 ) -> tuple[Verdict, str]:
-    what = f"{len(config.skip_batches)} batches left out" if config.skip_batches else "nothing left out"
+    what = "nothing left out"
+    if config.skip_batches:
+        undone = config.method == "skip_update"
+        what = f"{len(config.skip_batches)} batches left out{' by undoing their updates' if undone else ''}"
     if here:
         return Verdict.STILL_THERE, f"{what}, and the incident is still there: {_said(here[0])}"
     rise = _rise(rows)

@@ -8,6 +8,7 @@ from trainscope.core.positions import ranges
 from trainscope.replay.config import ReplayConfig
 
 _MOST_SHOWN = 12
+UPDATE = 'draw the batch, then: if step in set(json.load(open("{file}"))["steps"]): continue'
 USE = 'loader = SkippingDataLoader(loader, skip_batches=json.load(open("{file}"))["skip_batches"])'
 
 
@@ -33,7 +34,8 @@ def lines(config: ReplayConfig, file: str) -> Iterator[str]:
     if config.rng_state is not None:
         yield f"  random   {config.rng_state}"
     if config.skip_batches:
-        yield f"  skip     {len(config.skip_batches)} batches: {ranges(config.skip_batches)}"
+        how = ", by undoing their updates" if config.method == "skip_update" else ""
+        yield f"  skip     {len(config.skip_batches)} batches: {ranges(config.skip_batches)}{how}"
     shown = [batch for batch in config.batches if batch.is_bad][:_MOST_SHOWN]
     for batch in shown:
         known = "" if batch.hash is None else f", hash {batch.hash}"
@@ -43,4 +45,5 @@ def lines(config: ReplayConfig, file: str) -> Iterator[str]:
     for command in config.commands:
         yield f"  next     {command}"
     if config.skip_batches:
-        yield f"  in code  {USE.format(file=file)}"
+        use = UPDATE if config.method == "skip_update" else USE
+        yield f"  in code  {use.format(file=file)}"

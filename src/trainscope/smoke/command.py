@@ -42,6 +42,8 @@ class Wish:
     """Positions of batches that the script is not to get; None where this is no replay."""
     loader: int = 0
     """Which loader they are of, in the order in which training first reads them."""
+    method: str = "drop_batch"
+    """How they are left out, as :data:`trainscope.replay.config.Method` says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def environment(wish: Wish, records: Path) -> dict[str, str]:
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(here / "hook"), *([given] if given else [])]),
         "TRAINSCOPE_SMOKE_PACKAGE": str(here.parent),
-        "TRAINSCOPE_SMOKE": json.dumps({**told, "skip": wish.skip or (), "loader": wish.loader}),
+        "TRAINSCOPE_SMOKE": json.dumps({**told, "skip": wish.skip or (), "loader": wish.loader, "method": wish.method}),
     }
     if wish.seed is not None:
         found |= {"PYTHONHASHSEED": str(wish.seed % 2**32), "TRAINSCOPE_SEED": str(wish.seed)}

@@ -35,6 +35,7 @@ def facts_of(record: Record, wish: Wish, *, ranks: int) -> Facts:
         "data_loader": any(part["batches"] for row in record.steps for part in row["parts"]),
         "training_loader": Batches(record).loader,
         "skip_batches": None if wish.skip is None else list(wish.skip),
+        "skip_method": None if wish.skip is None else wish.method,
         "dropped_batches": [row["position"] for row in record.dropped],
         "dropped_hashes": [row["hash"] for row in record.dropped],
         "loaders": loaders(record),

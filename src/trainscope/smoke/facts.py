@@ -127,10 +127,13 @@ CONFIG: Mapping[str, Field] = {
     "smoke.training_loader": Field(
         "1",
         "which of the loaders that training reads gave most batches, counted from 0 in the order of the first batch; "
-        "batch_index counts its batches; null without a DataLoader",
+        "batch_index counts its batches; null without a DataLoader, where batch_index counts training forwards",
     ),
     "smoke.skip_batches": Field("JSON list", "positions that --replay asked to leave out; null where it is no replay"),
-    "smoke.dropped_batches": Field("JSON list", "positions that were drawn and dropped, in order"),
+    "smoke.skip_method": Field(
+        "word", "how: drop_batch (drawn from the loader and dropped) or skip_update (trained on, and the update undone)"
+    ),
+    "smoke.dropped_batches": Field("JSON list", "positions that were left out, in order"),
     "smoke.dropped_hashes": Field("JSON list", "hashes of those batches"),
     "smoke.samples_again": Field(
         "1", "times that one of the first 64 samples of a training loader came again, by its index in the data set"

@@ -158,7 +158,7 @@ SERIES: Mapping[str, Field] = {
     "batch_index": Field(
         "position",
         "of the step's first batch: batches that the training loader had given before it, over all epochs, batches "
-        "that a replay dropped included",
+        "that a replay left out included; without a DataLoader, training forwards before it",
     ),
     **{f"batch/{name}": Field(unit, meaning) for name, (unit, meaning) in BATCH.items()},
     # Labels.

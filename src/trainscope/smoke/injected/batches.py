@@ -126,7 +126,7 @@ def arrived(iterator: Any, taken: Taken | None, depth: int) -> Taken | None:
 
 
 def of_inputs(inputs: object) -> list[Any]:
-    """Describe what the model was given, for a script without a loader."""
+    """Describe what the model was given, for a script without a loader; its position is filled in later."""
     return [None, None, *_statistics(inputs)]
 
 

@@ -84,6 +84,10 @@ class Forwards:
             kept.append(Forward(torch.is_grad_enabled(), training=True))
         return kept[-1]
 
+    def waiting(self) -> int:
+        """Return how many forwards with gradients no backward has claimed yet."""
+        return len(self._pending)
+
     def trained(self) -> list[Forward]:
         """Return the training forwards since the last call; the others become evaluations."""
         pending, self._pending = self._pending, []

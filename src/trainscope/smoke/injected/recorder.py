@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
-import threading
 import time
 import weakref
 from collections.abc import Sequence
@@ -15,7 +13,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ...probe import process
-from . import hashing, memory
+from . import ending, hashing, memory
 from .attending import Attending
 from .batches import Batches
 from .buffers import Buffers
@@ -28,6 +26,7 @@ from .guard import Guard
 from .labels import LabelHistogram
 from .models import Models
 from .norms import gradient_norms
+from .omission import Omission
 from .optimizers import Tracked, options_of
 from .origins import Output, origin
 from .schedules import Schedulers
@@ -35,13 +34,6 @@ from .setting import Setting
 from .sink import Sink, rank
 from .window import Window, evaluation
 from .workers import Workers
-
-SWALLOWED = 3
-"""Times a bare ``except:`` may catch the end of the run before the process is left for good."""
-
-
-class SmokeDone(SystemExit):
-    """The wanted number of steps is done: ends the script with code 0."""
 
 
 class Recorder:
@@ -54,12 +46,15 @@ class Recorder:
     folder : str
         Where the file goes.
     batches : Batches, optional
-        Which batches a replay leaves out.
+        Which batches of a loader a replay leaves out.
+    omission : Omission, optional
+        Which updates.
     """
 
-    def __init__(self, steps: int, folder: str, batches: Batches | None = None) -> None:
+    def __init__(self, steps: int, folder: str, batches: Batches | None, omission: Omission | None = None) -> None:
         self.steps = steps
         self.sink, self.batches = Sink(folder), batches if batches is not None else Batches()
+        self.omission = omission if omission is not None else Omission()
         self.guard = Guard(lambda fault: self.sink.write("fault", fault=fault))
         self.models, self.forwards, self.graphs, self.buffers = Models(), Forwards(), LiveGraphs(), Buffers()
         self.setting, self._labels = Setting(self.models), LabelHistogram()
@@ -128,6 +123,7 @@ class Recorder:
         tracked.parameters = parameters
         tracked.counters = self.counters.read(self.window.shares(), self.forwards.evaluated_shares())
         tracked.updates.before(parameters)
+        self.omission.before_step(optimizer, self.window.forwards)
         return tracked
 
     def gradients(self, optimizer: Optimizer, tracked: Tracked) -> None:
@@ -147,7 +143,8 @@ class Recorder:
         self.setting.forget_temporary()
         updates = tracked.updates.after(tracked.parameters)
         window, self.window = self.window, Window()
-        described = self._labels.add(window.forwards)
+        left_out = self.omission.after_step(optimizer, window.forwards)
+        described = self._labels.add(window.forwards) if left_out is None else None
         if described is not None:
             self.sink.write("labels", **described)
         options = options_of(optimizer)
@@ -158,7 +155,10 @@ class Recorder:
             self.sink.write(
                 "optimizer", number=tracked.number, names=names, groups=options, **tracked.describe(optimizer)
             )
-        self._open.append({**tracked.to_row(optimizer, updates, skipped=skipped), **window.to_row()})
+        if left_out is None:
+            self._open.append({**tracked.to_row(optimizer, updates, skipped=skipped), **window.to_row()})
+        for position, batch in left_out or ():
+            self.sink.write("dropped", position=position, hash=batch)
         tracked.stepped()
         self._stepped.append(weakref.ref(optimizer))
         waiting = {id(o) for ref in self._expected if (o := ref()) is not None}
@@ -167,13 +167,16 @@ class Recorder:
 
     def close_round(self) -> None:
         """Write the open round, if any optimizer has stepped in it."""
-        if not self._open:
+        if not self._stepped:
             return
         parts, self._open = self._open, []
         self._expected, self._stepped = self._stepped, []
         cpu, wall = time.process_time() - self.guard.cpu, time.perf_counter() - self.guard.wall
         timed = [wall - self._clock[1], cpu - self._clock[0]] if self.done else None
         self._clock = (cpu, wall)
+        attention = self.attending.collect()
+        if not parts:  # all of it left out
+            return
         self.sink.write(
             "step",
             step=self.done,
@@ -190,23 +193,18 @@ class Recorder:
             buffers=self.buffers.update(self.models.alive()),
             evaluated=evaluation(self.forwards.evaluated()),
             left_out=self.setting.left_out_with_gradient(),
-            attention=self.attending.collect(),
+            attention=attention,
             workers=self.workers.cpu_seconds(),
         )
         self.done += 1
 
     def end_if_done(self) -> None:
-        """Raise `SmokeDone` if the wanted steps have been taken; called where the next step would begin."""
+        """End the script if the wanted steps have been taken; called where the next step would begin."""
         if not self.steps or self.done < self.steps or not self.active[0]:
             return
         self._raised += 1
         self.finish("steps")
-        swallowed = self._raised > SWALLOWED
-        if swallowed or threading.current_thread() is not threading.main_thread():
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(0)
-        raise SmokeDone(0)
+        ending.leave(self._raised)
 
     def finish(self, why: str) -> None:
         """Write the last line; once."""
@@ -224,13 +222,15 @@ class Recorder:
             tracked.look_for_stale(optimizer)
         window = self.window
         window.backward_calls += 1
-        window.forwards += self.forwards.trained()
+        trained = self.forwards.trained()
+        self.omission.number(trained)
+        window.forwards += trained
         self.backwards += 1
         if root is None or root.numel() != 1:
             return
         value = float((root if raw is None else raw).detach())
         window.roots.append((value, divisor))
-        if not math.isfinite(value) and not self._nonfinite:
+        if not math.isfinite(value) and not self._nonfinite and not self.omission.is_due(window.forwards):
             self._nonfinite = True
             self._origin(root)
         if root.grad_fn is not None:

@@ -80,6 +80,7 @@ def _enter(recorder: Recorder, module: nn.Module, args: tuple[Any, ...], kwargs:
     forward = recorder.forwards.enter(training=module.training, inputs=tensors_in(*args, *kwargs.values()))
     if forward.gradient and not recorder.batches.seen:
         forward.described = of_inputs([args, kwargs])
+        recorder.omission.enter(module, recorder.forwards.waiting() - 1)
     return forward
 
 

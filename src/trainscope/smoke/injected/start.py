@@ -12,6 +12,7 @@ import torch
 
 from . import gradient_hooks, hooks, loaders, patches, sight
 from .batches import Batches
+from .omission import Omission
 from .recorder import Recorder
 
 
@@ -20,8 +21,10 @@ def start() -> None:
     wanted = json.loads(os.environ["TRAINSCOPE_SMOKE"])
     if wanted["seed"] is not None:
         seed(int(wanted["seed"]))
-    batches = Batches(int(wanted["loader"]), [int(number) for number in wanted["skip"]])
-    recorder = Recorder(int(wanted["steps"]), wanted["folder"], batches)
+    skip = [int(number) for number in wanted["skip"]]
+    undo = wanted["method"] == "skip_update"
+    batches, omission = Batches(int(wanted["loader"]), () if undo else skip), Omission(skip if undo else ())
+    recorder = Recorder(int(wanted["steps"]), wanted["folder"], batches, omission)
     hooks.install(recorder)
     gradient_hooks.install(recorder)
     sight.install(recorder)
