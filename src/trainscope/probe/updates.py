@@ -71,16 +71,17 @@ class Updates:
         else:
             self._kept = None
         small: list[Tensor] = []
+        sizes: tuple[int, ...] = ()
         if len(self._weights) > self._large:
-            sizes = [part.numel() for part in self._sample()[self._large :]]
+            sizes = tuple(part.numel() for part in self._sample()[self._large :])
             small = list(changed.pop().split_with_sizes(sizes))
-        return sums_of_squares([Prepared(changed, [1] * len(changed), small)], self._wide)[0] * self.whole
+        return sums_of_squares([Prepared(changed, [1] * len(changed), small, sizes)], self._wide)[0] * self.whole
 
     def _joined(self) -> list[Tensor]:
         """Return the samples: on a CPU all in one buffer, elsewhere those of large weights, and of all small in one."""
         found = self._sample()
         if self._device.type == "cpu":
-            sizes = tuple(part.numel() for part in found)
+            sizes = tuple([part.numel() for part in found])
             if not self._buffers or self._buffers[0].sizes != sizes:
                 self._buffers = (_Buffer(found), _Buffer(found))
                 self._changes = torch.empty(sum(sizes), dtype=self._wide)
