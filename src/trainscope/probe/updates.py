@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .moments import Prepared, sums_of_squares
-from .segments import by_segment
+from .segments import squared_changes
 from .tensors import dense, is_sharded, runs
 
 SAMPLE = 4_096
@@ -33,7 +33,7 @@ class Updates:
         self._weights, self._large, self._device, self._wide = weights, large, device, wide
         self._kept: list[Tensor] | None = None
         self._buffers: tuple[_Buffer, ...] = ()
-        self._changes: Tensor | None = None
+        self._changes = torch.empty(0, dtype=wide)
         self._views: tuple[list[int], list[Tensor]] | None = None
         self._sharded = any(is_sharded(weight) for weight in weights)
         parts = [dense(weight) for weight in weights]
@@ -63,8 +63,7 @@ class Updates:
         now, old = self._joined(), self._kept
         if self._device.type == "cpu":
             self._kept = now if keep else None
-            changes = torch.sub(now[0], old[0], out=self._changes)
-            return by_segment(changes.square_(), self._buffers[0].sizes, "sum") * self.whole
+            return squared_changes(now[0], old[0], self._buffers[0].sizes, self._changes) * self.whole
         changed = list(torch._foreach_sub(now, old))
         if keep:
             torch._foreach_copy_(old, now)
