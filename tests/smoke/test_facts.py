@@ -36,6 +36,12 @@ def test_a_schedule_that_is_as_declared_is_known_and_right(record: Record):
     assert run.config["smoke.decayed"] == run.config["smoke.model.trainable_numel"]
 
 
+def test_an_optimizer_that_is_built_anew_decays_no_weight_twice(record: Record):
+    run = record(*script("resumed")).runs[0]
+    assert run.config["smoke.decayed"] == sum(p.numel for p in facts.parameters(run)) == 740
+    assert run.config["smoke.decayed_vectors"] == 32 * 3 + 4
+
+
 @pytest.mark.parametrize(
     ("horizon", "message"),
     [

@@ -36,6 +36,8 @@ class Now:
     rest: Prepared
     clipped: list[int]
     """Places whose gradients were clipped before the step was measured."""
+    tensors: list[Tensor | None]
+    """Gradient of every parameter."""
 
 
 class Gradients:
@@ -45,7 +47,9 @@ class Gradients:
         self._watched = watched
         self._large = watched.large
         self._raw: list[Raw] = []
-        self._marks: dict[int, Mark] = {}
+        # Two lists of whole numbers and no list of pairs: thousands of new objects a step wake the garbage collector.
+        self._identities: list[int] = []
+        self._versions: list[int] = []
 
     def present(self) -> list[int]:
         """Return the places of the parameters that have a gradient now."""
@@ -58,7 +62,9 @@ class Gradients:
     def clips_measured(self, parameters: Sequence[Tensor]) -> bool:
         """Tell whether these are still the gradients last measured: then clipping belongs to that step."""
         places = self._places(parameters)
-        return bool(places) and all(self._marks.get(i) == _mark(self._watched.tensors[i]) for i in places)
+        if not places or not self._identities:
+            return False
+        return all((self._identities[i], self._versions[i]) == _mark(self._watched.tensors[i]) for i in places)
 
     def keep_raw(self, parameters: Sequence[Tensor]) -> None:
         """Measure gradients that are about to be clipped."""
@@ -78,12 +84,12 @@ class Gradients:
 
     def now(self) -> Now:
         """Return the gradients to be measured, and those that were when they were clipped."""
-        tensors = self._watched.tensors
-        grads = [(i, g) for i, p in enumerate(tensors) if (g := p.grad) is not None]
-        present = [i for i, _ in grads]
+        grads = [p.grad for p in self._watched.tensors]
+        present = [i for i, g in enumerate(grads) if g is not None]
         raw = [r for r in self._raw if r.marks == [_mark(self._watched.tensors[i]) for i in r.places]]
         self._raw = []
-        self._marks = {i: (id(g), g._version) for i, g in grads}
+        self._identities = [0 if g is None else id(g) for g in grads]
+        self._versions = [0 if g is None else g._version for g in grads]
         known: set[int] = set()
         kept = []
         for one in reversed(raw):  # of two clippings of one gradient, the later still holds
@@ -91,7 +97,8 @@ class Gradients:
                 kept.append(one)
                 known.update(one.places)
         rest = [i for i in present if i not in known] if known else present
-        return Now(kept, rest, self.prepare(rest), sorted(known))
+        chosen = [g for i in rest if (g := grads[i]) is not None]
+        return Now(kept, rest, prepare(chosen, bisect.bisect_left(rest, self._large)), sorted(known), grads)
 
     def _places(self, parameters: Sequence[Tensor]) -> list[int]:
         index = self._watched.index

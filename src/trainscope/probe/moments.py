@@ -38,6 +38,8 @@ class Prepared:
     counts: list[int]
     """Pieces of each large tensor."""
     small: list[Tensor]
+    lengths: tuple[int, ...]
+    """Numbers in each small tensor."""
     sparse: tuple[int, ...] = ()
     """Places of tensors that are 0 beyond what they store."""
 
@@ -68,7 +70,7 @@ def prepare(tensors: Sequence[Tensor], large: int) -> Prepared:
     follows, under ``no_grad``.
     """
     if not tensors:
-        return Prepared([], [], [])
+        return Prepared([], [], [], ())
     parts = [flatten(part) for part in dense_all(tensors)]
     pieces: list[Tensor] = []
     counts = []
@@ -77,7 +79,8 @@ def prepare(tensors: Sequence[Tensor], large: int) -> Prepared:
         pieces += found
         counts.append(len(found))
     sparse = tuple(i for i, t in enumerate(tensors) if t.layout != torch.strided and parts[i].numel() < t.numel())
-    return Prepared(pieces, counts, parts[large:], sparse)
+    small = parts[large:]
+    return Prepared(pieces, counts, small, tuple([part.numel() for part in small]), sparse)
 
 
 def cut(flat: Tensor, most: int = PIECES) -> tuple[Tensor, ...]:
@@ -105,7 +108,7 @@ class Reducer:
         if full:
             pieces = [piece for one in full for piece in one.pieces]
             counts = tuple(count for one in full for count in one.counts)
-            joined = _small([part for one in full for part in one.small], wide)
+            joined = _small(full, wide)
             found = _shared_out(full, self._large(pieces, counts, wide), joined)
         return found, sums_of_squares(plain, wide)
 
@@ -180,11 +183,12 @@ def _shared_out(full: Sequence[Prepared], cut: Tensor | None, joined: Tensor | N
     return found
 
 
-def _small(parts: list[Tensor], wide: torch.dtype) -> Tensor | None:
+def _small(full: Sequence[Prepared], wide: torch.dtype) -> Tensor | None:
+    """Return (4, n) squares, totals, lowest, highest."""
+    parts, counts = _joined(full)
     if not parts:
         return None
     data = torch.cat(parts).to(wide)
-    counts = tuple(part.numel() for part in parts)
     kinds = ((data * data, "sum"), (data, "sum"), (data, "min"), (data, "max"))
     return torch.stack([by_segment(values, counts, kind) for values, kind in kinds])
 
@@ -193,7 +197,7 @@ def sums_of_squares(plain: Sequence[Prepared], wide: torch.dtype) -> list[Tensor
     """Return the sums of squares, (n,), of each of `plain`; there must be something in each."""
     pieces = [piece for one in plain for piece in one.pieces]
     counts = tuple(count for one in plain for count in one.counts)
-    small = [part for one in plain for part in one.small]
+    small, lengths = _joined(plain)
     parts: list[list[Tensor]] = [[] for _ in plain]
     if pieces:
         large = torch.stack(_norms(pieces)).to(wide).square_()
@@ -201,11 +205,15 @@ def sums_of_squares(plain: Sequence[Prepared], wide: torch.dtype) -> list[Tensor
         for part, values in zip(parts, large.split_with_sizes([len(one.counts) for one in plain]), strict=True):
             part.append(values)
     if small:
-        lengths = tuple(part.numel() for part in small)
         sums = by_segment(torch.cat(small).to(wide).square(), lengths, "sum")
         for part, values in zip(parts, sums.split_with_sizes([len(one.small) for one in plain]), strict=True):
             part.append(values)
     return [part[0] if len(part) == 1 else torch.cat(part) for part in parts]
+
+
+def _joined(prepared: Sequence[Prepared]) -> tuple[list[Tensor], tuple[int, ...]]:
+    """Return all small tensors, and how many numbers are in each."""
+    return [part for one in prepared for part in one.small], tuple(itertools.chain(*(one.lengths for one in prepared)))
 
 
 def _kind_by_kind(pieces: list[Tensor], wide: torch.dtype) -> Tensor:

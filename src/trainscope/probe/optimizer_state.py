@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,6 +14,16 @@ from .tensors import dense_all, runs
 
 Entry = tuple[int, dict[str, Any], str]
 Found = tuple[list[int], list[Tensor]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adam:
+    """What an optimizer of the Adam family keeps of one parameter."""
+
+    place: int
+    state: dict[str, Any]
+    group: dict[str, Any]
+
 
 FIRST = ("exp_avg", "momentum_buffer")
 """Names of the running mean of gradients: the Adam family and Lion, SGD with momentum and Muon."""
@@ -28,15 +39,39 @@ class States:
         self._known: tuple[tuple[int, int], ...] = ()
         self._first: list[Entry] = []
         self._second: list[Entry] = []
+        self._adam: list[Adam] = []
 
     def tensors(self) -> tuple[Found, Found]:
         """Return places and tensors of the first moments, and of the second."""
+        self._look()
+        return _tensors(self._first), _tensors(self._second)
+
+    def adam(self) -> Sequence[Adam]:
+        """Return the parameters that Adam has stepped, in order of their places."""
+        self._look()
+        return self._adam
+
+    def _look(self) -> None:
         # load_state_dict puts new dictionaries in place; the tensors inside are asked for anew every time.
         known = tuple((id(o.state), len(o.state)) for o in self._optimizers)
         if known != self._known:
             self._known = known
             self._first, self._second = self._find(FIRST), self._find(SECOND)
-        return _tensors(self._first), _tensors(self._second)
+            self._adam = self._find_adam()
+
+    def _find_adam(self) -> list[Adam]:
+        found: list[Adam] = []
+        for optimizer in self._optimizers:
+            for group in optimizer.param_groups:
+                betas = group.get("betas")
+                if not isinstance(betas, Sequence) or not all(isinstance(b, float) for b in betas):
+                    continue
+                for parameter in group["params"]:
+                    place = self._watched.index.get(id(parameter))
+                    state: dict[str, Any] = optimizer.state.get(parameter, {})
+                    if place is not None and isinstance(state.get("exp_avg_sq"), Tensor):
+                        found.append(Adam(place, state, group))
+        return sorted(found, key=lambda one: one.place)
 
     def _find(self, names: tuple[str, ...]) -> list[Entry]:
         found: list[Entry] = []
@@ -54,10 +89,7 @@ def _tensors(entries: list[Entry]) -> Found:
 
 
 def rms_sums(
-    watched: Watched,
-    optimizers: Sequence[torch.optim.Optimizer],
-    scale: Tensor | float | None,
-    size: int,
+    adam: Sequence[Adam], grads: Sequence[Tensor | None], scale: Tensor | float | None, size: int
 ) -> tuple[list[int], Tensor, list[int]] | None:
     """Return what RMS_t of each parameter is made of: places, sums of g²/u, how many numbers were summed.
 
@@ -65,32 +97,29 @@ def rms_sums(
     divide by (Wortsman et al., "Stable and low-precision training", 2023, section 3.4). It is 1 while the
     second moment keeps up; far above, the step is larger than Adam believes. Taken on a spread sample of
     `size` numbers.
+
+    Parameters
+    ----------
+    grads
+        Gradient of every watched parameter.
     """
-    found: list[tuple[int, Tensor, Tensor, float, Tensor | float]] = []
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            betas = group.get("betas")
-            if not isinstance(betas, Sequence) or not all(isinstance(b, float) for b in betas):
-                continue
-            for parameter in group["params"]:
-                place = watched.index.get(id(parameter))
-                state: dict[str, Any] = optimizer.state.get(parameter, {})
-                grad = parameter.grad
-                if place is None or "exp_avg_sq" not in state or grad is None or grad.layout != torch.strided:
-                    continue
-                found.append((place, grad, state["exp_avg_sq"], betas[-1], state.get("step", 0.0)))
-    if not found:
+    known = [one for one in adam if (g := grads[one.place]) is not None and g.layout == torch.strided]
+    if not known:
         return None
-    found.sort(key=lambda entry: entry[0])
-    places, grads, seconds, keep, steps = (list(column) for column in zip(*found, strict=True))
-    if any(g.stride() != s.stride() for g, s in zip(grads, seconds, strict=True)):
-        grads, seconds = [g.contiguous() for g in grads], [s.contiguous() for s in seconds]
-    grads, seconds = (
-        [runs(g, size).reshape(-1) for g in dense_all(grads)],
-        [runs(s, size).reshape(-1) for s in dense_all(seconds)],
-    )
-    counts = [g.numel() for g in grads]
-    return places, _rms_sums(grads, seconds, counts, keep, steps, scale), counts
+    found = [g for one in known if (g := grads[one.place]) is not None]
+    seconds = [one.state["exp_avg_sq"] for one in known]
+    if any(g.stride() != s.stride() for g, s in zip(found, seconds, strict=True)):
+        found, seconds = [g.contiguous() for g in found], [s.contiguous() for s in seconds]
+    found, seconds = _samples(found, size), _samples(seconds, size)
+    counts = [g.numel() for g in found]
+    keep = [float(one.group["betas"][-1]) for one in known]
+    steps = [one.state.get("step", 0.0) for one in known]
+    return [one.place for one in known], _rms_sums(found, seconds, counts, keep, steps, scale), counts
+
+
+def _samples(tensors: Sequence[Tensor], size: int) -> list[Tensor]:
+    """Return a flat sample of each; one that is flat and short is its own."""
+    return [t if t.dim() == 1 and t.numel() <= size else runs(t, size).reshape(-1) for t in dense_all(tensors)]
 
 
 def _rms_sums(

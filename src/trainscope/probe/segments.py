@@ -28,6 +28,19 @@ def by_segment(values: Tensor, counts: tuple[int, ...], kind: str) -> Tensor:
     return torch.segment_reduce(values, kind, lengths=_lengths(counts, values.device), axis=0, unsafe=True)
 
 
+def squared_changes(new: Tensor, old: Tensor, counts: tuple[int, ...], room: Tensor) -> Tensor:
+    """Return the sums of squares of `new` - `old` by segments; `room` has their size and the widest type."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not room.is_cpu:
+        return by_segment(torch.sub(new, old, out=room).square_(), counts, "sum")
+    # torch would wake a second thread for it, which costs more than the work.
+    changes = room.numpy()
+    with numpy.errstate(all="ignore"):
+        numpy.subtract(new.numpy(), old.numpy(), out=changes)
+        numpy.square(changes, out=changes)
+    return by_segment(room, counts, "sum")
+
+
 @functools.lru_cache(maxsize=64)
 def _begins(counts: tuple[int, ...], numpy: Any) -> Any:
     return numpy.array(list(itertools.accumulate(counts[:-1], initial=0)))

@@ -126,7 +126,7 @@ class Statistics:
         if found.layers:
             found.has["update"] = self._all
             if ratio:
-                self._put_rms(found, tables, scaled, scale)
+                self._put_rms(found, now, tables, scaled, scale)
         return tables
 
     def _state_squares(self, found: Measurement, *, first: bool, second: bool) -> Plain:
@@ -210,13 +210,14 @@ class Statistics:
     def _put_rms(
         self,
         found: Measurement,
+        now: Now,
         tables: Tables,
         scaled: Sequence[torch.optim.Optimizer],
         scale: Tensor | float | None,
     ) -> None:
         if scaled and len(scaled) < len(self._optimizers):
             return  # some gradients carry the loss scale and some do not
-        ratios = rms_sums(self.watched, self._optimizers, scale if scaled else None, RATIO_SAMPLE)
+        ratios = rms_sums(self._states.adam(), now.tensors, scale if scaled else None, RATIO_SAMPLE)
         if ratios is not None:
             found.has["rms"], values, counts = ratios
             tables.put(Sum.RMS_SUM, found.has["rms"], values)

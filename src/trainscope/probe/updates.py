@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .moments import Prepared, sums_of_squares
-from .segments import by_segment
+from .segments import squared_changes
 from .tensors import dense, is_sharded, runs
 
 SAMPLE = 4_096
@@ -33,7 +33,7 @@ class Updates:
         self._weights, self._large, self._device, self._wide = weights, large, device, wide
         self._kept: list[Tensor] | None = None
         self._buffers: tuple[_Buffer, ...] = ()
-        self._changes: Tensor | None = None
+        self._changes = torch.empty(0, dtype=wide)
         self._views: tuple[list[int], list[Tensor]] | None = None
         self._sharded = any(is_sharded(weight) for weight in weights)
         parts = [dense(weight) for weight in weights]
@@ -63,24 +63,24 @@ class Updates:
         now, old = self._joined(), self._kept
         if self._device.type == "cpu":
             self._kept = now if keep else None
-            changes = torch.sub(now[0], old[0], out=self._changes)
-            return by_segment(changes.square_(), self._buffers[0].sizes, "sum") * self.whole
+            return squared_changes(now[0], old[0], self._buffers[0].sizes, self._changes) * self.whole
         changed = list(torch._foreach_sub(now, old))
         if keep:
             torch._foreach_copy_(old, now)
         else:
             self._kept = None
         small: list[Tensor] = []
+        sizes: tuple[int, ...] = ()
         if len(self._weights) > self._large:
-            sizes = [part.numel() for part in self._sample()[self._large :]]
+            sizes = tuple(part.numel() for part in self._sample()[self._large :])
             small = list(changed.pop().split_with_sizes(sizes))
-        return sums_of_squares([Prepared(changed, [1] * len(changed), small)], self._wide)[0] * self.whole
+        return sums_of_squares([Prepared(changed, [1] * len(changed), small, sizes)], self._wide)[0] * self.whole
 
     def _joined(self) -> list[Tensor]:
         """Return the samples: on a CPU all in one buffer, elsewhere those of large weights, and of all small in one."""
         found = self._sample()
         if self._device.type == "cpu":
-            sizes = tuple(part.numel() for part in found)
+            sizes = tuple([part.numel() for part in found])
             if not self._buffers or self._buffers[0].sizes != sizes:
                 self._buffers = (_Buffer(found), _Buffer(found))
                 self._changes = torch.empty(sum(sizes), dtype=self._wide)

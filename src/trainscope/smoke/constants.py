@@ -143,16 +143,18 @@ def _decay(record: Record) -> Facts:
     if not record.begin["parameters"]:
         return {"decayed": None, "decayed_vectors": None}
     shapes = {row[0]: row[1] for row in record.begin["parameters"] or () if row[3] != "frozen"}
-    found = {"decayed": 0, "decayed_vectors": 0}
+    decayed: set[str] = set()  # by name: an optimizer that was built anew, such as after a checkpoint, is no second one
     for row in record.optimizers.values():
         names = iter(row["names"])
         for group, size in zip(row["groups"], row["sizes"], strict=True):
-            for _, name in zip(range(size), names, strict=False):
-                shape = shapes.get(name)
-                if shape is not None and group.get("weight_decay"):
-                    found["decayed"] += math.prod(shape)
-                    found["decayed_vectors"] += math.prod(shape) * (len(shape) < 2)
-    return found
+            held = [name for _, name in zip(range(size), names, strict=False)]
+            if group.get("weight_decay"):
+                decayed.update(name for name in held if name in shapes)
+    numel = {name: math.prod(shapes[name]) for name in decayed}
+    return {
+        "decayed": sum(numel.values()),
+        "decayed_vectors": sum(size for name, size in numel.items() if len(shapes[name]) < 2),
+    }
 
 
 def _labels(record: Record) -> Facts:
