@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOGS := examples/logs
+WORKFLOWS := $(wildcard .github/workflows/*.yml) $(filter-out %/gitlab-ci.yml,$(wildcard examples/workflows/*.yml))
+ACTIONS := action.yml comment/action.yml record/action.yml site/action.yml
 SHOWN := $(LOGS)/healthy.jsonl $(LOGS)/loss_spike.trainer_state.json $(LOGS)/overfitting.jsonl
 
 .PHONY: setup demo test test-fast check bench site format clean
@@ -40,6 +42,12 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/build_docs.py --check
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions $(ACTIONS)
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows $(WORKFLOWS)
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.gitlab-ci examples/workflows/gitlab-ci.yml
+	$(BIN)/zizmor --offline --strict-collection --pedantic --no-progress --quiet $(ACTIONS) $(WORKFLOWS)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/actionlint $(WORKFLOWS)
+	$(BIN)/shellcheck .ci/run examples/workflows/gate.sh
 
 bench: setup
 	$(BIN)/python bench/speed.py

@@ -57,7 +57,13 @@ def test_logs_are_judged_and_every_output_is_written(cli, here):
     settings(here, logs=[log(here / "a")])
     result = cli("ci", "--out", "out")
     assert result.code == 0
-    assert {p.name for p in (here / "out").iterdir()} == {"findings.json", "report.md", "report.html", "bundle"}
+    assert {p.name for p in (here / "out").iterdir()} == {
+        "findings.json",
+        "report.md",
+        "report.html",
+        "bundle",
+        "records",
+    }
     assert document(here / "out")["baseline"] is None
 
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 
 import pytest
 import yaml
 
 from trainscope.core.settings import load_settings
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -18,8 +21,10 @@ def test_it_writes_settings_that_load_and_a_workflow_that_is_one(cli, here):
     assert cli("init").code == 0
     assert load_settings(here / "trainscope.toml").fail_on == "warning"
     workflow = yaml.safe_load((here / ".github/workflows/trainscope.yml").read_text())
-    runs = [step.get("run", "") for step in workflow["jobs"]["smoke"]["steps"]]
-    assert "trainscope ci" in runs
+    steps = {step.get("uses", "").partition("@")[0]: step for step in workflow["jobs"]["check"]["steps"]}
+    known = yaml.safe_load((ROOT / "action.yml").read_text())
+    assert set(steps["trainscope/action"]["with"]) <= set(known["inputs"])
+    assert "steps.trainscope.outputs.bundle-path" in steps["actions/upload-artifact"]["with"]["path"]
 
 
 def test_it_finds_the_script_the_requirements_the_branch_and_the_baseline(cli, here):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     default=Path("trainscope_ci"),
     show_default=True,
     metavar="DIR",
-    help="Folder for findings.json, report.md, report.html, bundle/, the recorded run, and a replay_config.json.",
+    help="Folder for findings.json, report.md, report.html, bundle/, records/, the recorded run, a replay_config.json.",
 )
 @click.option(
     "--baseline",
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     metavar="PATH",
     help="Compare with this: a saved baseline, the --out of an earlier run, or a log (repeat for several seeds).",
 )
+@click.option("--logs", multiple=True, metavar="PATH", help="Judge these logs, files or globs, instead of a command.")
 @click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Optimizer steps to record.  [default: 200]")
 @click.option("--seed", type=click.IntRange(min=0), metavar="S", help="Seed for the script; default: its own.")
 @click.option(
@@ -65,6 +66,7 @@ def ci(
     command: tuple[str, ...],
     out: Path,
     baseline: tuple[str, ...],
+    logs: tuple[str, ...],
     steps: int | None,
     seed: int | None,
     timeout: float | None,
@@ -85,8 +87,14 @@ def ci(
     lists = {"command": list(command), "baseline": list(baseline), "select": split(select), "ignore": split(ignore)}
     changes: dict[str, object] = {key: value for key, value in {**given, **lists}.items() if value not in (None, [])}
     settings = _settings(config, changes)
+    if logs:
+        if command:
+            raise ConfigError("a command and --logs: give one of them; a command is judged by what it records")
+        settings = settings.model_copy(update={"command": [], "logs": list(logs)})
     if not settings.command and not settings.logs:
-        raise ConfigError("nothing to do: give a command after --, or set command or logs in trainscope.toml")
+        raise ConfigError(
+            "nothing to do: give a command after --, or --logs, or set command or logs in trainscope.toml"
+        )
     analysis = run_pipeline(settings, out)
     if not quiet:
         write_stdout(render_for_terminal(analysis.document, analysis.runs, sys.stdout, no_color=no_color))
@@ -145,7 +153,7 @@ def run_pipeline(settings: Settings, out: Path) -> Analysis:
         analysis = analyze_against(runs, baselines, settings, _name(settings.baseline))
     else:
         analysis = analyze_alone(runs, settings, missing)
-    write_outputs(analysis, out, plans_of(analysis, settings, out))
+    write_outputs(analysis, settings, out, plans_of(analysis, settings, out))
     return analysis
 
 

@@ -43,33 +43,38 @@ fail_on = "warning"
 # severity = "info"  # say that a step costs more, and do not fail
 """
 _WORKFLOW = """\
-# Trains for some steps and compares with the baseline: see trainscope.toml.
+# Trains for some steps and judges them: trainscope.toml says how. docs/ci.md of trainscope has inputs and permissions.
 name: trainscope
 on:
   pull_request:
   push:
     branches: [{branch}]
-permissions:
-  contents: read
+permissions: {{}}
 jobs:
-  smoke:
+  check:
+    name: Training health
     runs-on: ubuntu-latest
     timeout-minutes: 45
+    permissions:
+      contents: read # to check out
+      pull-requests: write # to keep one comment up to date
     steps:
       - uses: actions/checkout@v4
+        with:
+          persist-credentials: false
       - uses: actions/setup-python@v5
         with:
           python-version: "3.12"
 {install}
-      - run: python -m pip install trainscope
-      - run: trainscope ci
-      - if: always()
-        run: test ! -f trainscope_ci/report.md || cat trainscope_ci/report.md >> "$GITHUB_STEP_SUMMARY"
-      - if: always()
+      - id: trainscope
+        uses: trainscope/action@v1
+        with:
+          comment: auto
+      - if: always() && steps.trainscope.outputs.bundle-path != ''
         uses: actions/upload-artifact@v4
         with:
           name: trainscope
-          path: trainscope_ci
+          path: ${{{{ steps.trainscope.outputs.bundle-path }}}}
 """
 
 

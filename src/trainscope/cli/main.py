@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, str] = {
     "baseline": "Keep a run to compare later ones with.",
     "report": "Write the case file of a run, or compare many runs.",
     "site": "Build a static site of all runs.",
+    "github": "Steps of the GitHub Action.",
     "init": "Write a settings file and a workflow for this repository.",
     "detectors": "List the detectors.",
     "explain": "Print all about one detector.",

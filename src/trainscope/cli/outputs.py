@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING
 from trainscope.cli.output import write_file
 
 if TYPE_CHECKING:
+    from trainscope.core.settings import Settings
     from trainscope.replay.config import ReplayConfig
     from trainscope.report.pipeline import Analysis
 
 FILES = {"findings.json": "json", "report.md": "markdown", "report.html": "html"}
-"""File to form; ``bundle/`` stands beside them, and ``replay_config.json`` where something happened."""
+"""File to form; ``bundle/`` and ``records/`` stand beside them, and ``replay_config.json`` where something happened."""
 
 
-def write_outputs(analysis: Analysis, out: Path, plans: Mapping[str, tuple[str, ReplayConfig]]) -> None:
+def write_outputs(
+    analysis: Analysis, settings: Settings, out: Path, plans: Mapping[str, tuple[str, ReplayConfig]]
+) -> None:
     """Write every output; those of an earlier call give way.
 
     Parameters
     ----------
+    settings : Settings
+        Those that the runs were judged with.
     plans : mapping
         Run id to the name of a file and the plan to write there.
 
@@ -33,6 +38,7 @@ def write_outputs(analysis: Analysis, out: Path, plans: Mapping[str, tuple[str, 
     from trainscope.report.against import BUNDLE_FOLDER
     from trainscope.report.renderers import render
     from trainscope.report.replay import replay_entry, with_replay
+    from trainscope.site import records
     from trainscope.store import bundle, stream
 
     folder = out / BUNDLE_FOLDER
@@ -49,5 +55,6 @@ def write_outputs(analysis: Analysis, out: Path, plans: Mapping[str, tuple[str, 
     for name, plan in plans.values():
         write_file(out / name, plan.to_json())
     analysis = with_replay(analysis, {run: replay_entry(plan, name) for run, (name, plan) in plans.items()})
+    records.write_records(records.records_of(analysis, settings), out / records.FOLDER)
     for name, form in FILES.items():
         write_file(out / name, render(form, analysis.document, analysis.runs))

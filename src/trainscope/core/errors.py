@@ -8,6 +8,7 @@
     ├── ConfigError       a settings file or an option is wrong
     ├── StoreError        a recorded run cannot be written
     │   └── RemoteError   its copy in a remote store cannot
+    ├── GitHubError      GitHub refuses, or cannot be reached
     └── TrainingFailedError  a training command crashed, timed out or took no step
 
 Library code raises these and never prints or exits; ``cli/`` alone turns them into messages and
@@ -66,6 +67,21 @@ class StoreError(TrainscopeError):
 
 class RemoteError(StoreError):
     """The copy of a recorded run in a remote store cannot be written; the run itself is whole."""
+
+
+class GitHubError(TrainscopeError):
+    """GitHub refuses, or cannot be reached.
+
+    Parameters
+    ----------
+    message : str
+    status : int, optional
+        HTTP status of a refusal; 0 where there was no answer.
+    """
+
+    def __init__(self, message: str, *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class TrainingFailedError(TrainscopeError):

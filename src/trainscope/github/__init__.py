@@ -1,0 +1,1 @@
+"""Pull requests, job summaries and the history branch: the only room that knows GitHub."""

@@ -1,0 +1,70 @@
+"""How a step talks to the runner: commands on standard output, and files that it reads afterwards.
+
+A line that begins with ``::`` is obeyed by the runner whoever wrote it, so text of others is either escaped into the
+data of one of our commands or stands between two fences, where nothing is obeyed.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from trainscope.core.errors import StoreError
+from trainscope.report.text import well_formed
+
+MAX_MESSAGE = 4096
+"""Characters of an annotation that the runner keeps (actions/runner, ``ExecutionContext``)."""
+
+
+def command(name: str, message: str, **properties: str | int | None) -> str:
+    """Return one workflow command as a line; properties that are None are left out."""
+    given = {key: str(value) for key, value in properties.items() if value is not None}
+    about = ",".join(f"{key}={_property(value)}" for key, value in given.items())
+    return f"::{name}{' ' if about else ''}{about}::{_data(message)}"
+
+
+def fences() -> tuple[str, str]:
+    """Return the line after which the runner obeys nothing, and the one that ends that; nobody can guess it."""
+    token = secrets.token_hex(16)
+    return f"::stop-commands::{token}", f"::{token}::"
+
+
+def write_outputs(path: Path, values: Mapping[str, str]) -> None:
+    """Append outputs of a step to the file of ``GITHUB_OUTPUT``.
+
+    Raises
+    ------
+    StoreError
+        If it cannot be written.
+    """
+    append(path, "".join(_assignment(name, value) for name, value in values.items()))
+
+
+def append(path: Path, text: str) -> None:
+    """Append text to one of the runner's files.
+
+    Raises
+    ------
+    StoreError
+        If it cannot be written.
+    """
+    try:
+        with path.open("a", encoding="utf-8", newline="\n") as file:
+            file.write(well_formed(text))
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def _assignment(name: str, value: str) -> str:
+    # A value of several lines must not be able to end itself and set another output.
+    delimiter = f"end_{secrets.token_hex(16)}"
+    return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

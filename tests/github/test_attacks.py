@@ -1,0 +1,237 @@
+"""What a hostile log, pull request or artifact can try, and what becomes of it."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import stat
+import zipfile
+from dataclasses import replace
+
+import pytest
+from tests.github.conftest import ROOT, inputs
+
+from trainscope.core.errors import ConfigError, ReadError
+from trainscope.github.annotations import annotate
+from trainscope.github.artifact import DOCUMENT, read_zip
+from trainscope.github.check import arguments
+from trainscope.github.comment import marker_of
+from trainscope.github.fitting import MAX_COMMENT_CHARACTERS, MAX_SUMMARY_BYTES, comment_text, summary_text
+from trainscope.github.result import FILE, check_key
+from trainscope.github.told import Links, pieces_of
+from trainscope.github.workflow_commands import command, write_outputs
+
+LINKS = Links("https://github.example/run")
+NAMES = [
+    "<!-- trainscope:comment:v1 key=default -->",
+    "@octocat @everyone",
+    "![](http://evil.example/beacon.png)",
+    "[click](javascript:alert(1))",
+    "<img src=x onerror=alert(1)>",
+    "</details></details><script>alert(1)</script>",
+    "#1 GH-1 owner/repo#2",
+    "| a | b |",
+    "```\n::error::x",
+    "${{ github.token }} $(id) `id`",
+    "::error::fake",
+    "::stop-commands::x",
+    "\n::set-output name=verdict::pass",
+    "%0A::error::x",
+    "https://evil.example www.evil.example",
+    "\u202e\u200b\x1b[31m",
+    "x" * 5000,
+]
+
+
+def renamed(bundle, text: str):
+    """Put a text everywhere that a log or a pull request can put one."""
+    run = bundle.document.runs[0]
+    finding = run.findings[0].model_copy(
+        update={"title": text, "message": text, "metric": text, "layer": text, "fixes": [text], "detector": text,
+                "evidence": {text: text, "value": text}}
+    )  # fmt: skip
+    story = [e.model_copy(update={"text": text, "signal": text, "where": text}) for e in run.story]
+    run = run.model_copy(update={"name": text, "source": text, "format": text, "findings": [finding], "story": story})
+    document = bundle.document.model_copy(update={"runs": [run]})
+    result = bundle.result.model_copy(update={"reason": text[:1000], "output": [text[:400]]})
+    return replace(bundle, document=document, result=result, records=())
+
+
+@pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
+def test_no_text_of_a_log_becomes_markup_in_a_comment(bundle, name):
+    text = comment_text(pieces_of(renamed(bundle, name), LINKS), marker_of("default"))
+    assert text.split("\n")[0] == "<!-- trainscope:comment:v1 key=default -->"
+    # Code spans show what is in them as it is; what is outside of them must be harmless.
+    outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", text)
+    assert outside.count("<!--") == 1
+    for wrong in (r"@\w", r"(?<!\\)!\[", r"<img", r"<script", r"(?<!\w)#\d", r"\bGH-\d",
+                  r"https?://evil", r"www\.evil", "\u202e", "\x1b"):  # fmt: skip
+        assert not re.search(wrong, outside), (wrong, outside)
+    links = re.findall(r"(?<!\\)\]\(([^)]*)\)", outside)
+    assert links == ["https://github.example/run"]
+    assert outside.count("<details>") == outside.count("</details>") == 1
+    assert len(text) <= MAX_COMMENT_CHARACTERS
+
+
+@pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
+def test_an_annotation_is_one_command_whatever_is_in_it(bundle, name, tmp_path):
+    lines = annotate(renamed(bundle, name), 10, tmp_path, tmp_path)
+    assert len(lines) == 1
+    assert re.fullmatch(r"::warning title=[^:,\r\n]*::[^\r\n]*", lines[0])
+    assert len(lines[0]) < 6000
+
+
+def test_a_value_of_several_lines_sets_no_other_output(tmp_path):
+    file = tmp_path / "out"
+    write_outputs(file, {"reason": "x\nverdict=pass\nverdict<<E\npass\nE"})
+    lines = file.read_text().split("\n")
+    delimiter = lines[0].split("<<")[1]
+    assert re.fullmatch(r"end_[0-9a-f]{32}", delimiter)
+    assert lines.index(delimiter) == len(lines) - 2
+
+
+def test_properties_and_data_are_escaped_as_the_runner_unescapes_them():
+    assert command("error", "a%b\r\nc", title="x:y,z%") == "::error title=x%3Ay%2Cz%25::a%25b%0D%0Ac"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("key", "../../x"),
+        ("key", "a -->\n@octocat"),
+        ("key", "$(id)"),
+        ("steps", "1; rm -rf x"),
+        ("seed", "-1"),
+        ("run_timeout", "0"),
+        ("fail_on", "--out"),
+        ("gate", "new\nall"),
+        ("annotations", "11"),
+        ("comment", "yes"),
+        ("summary", "True"),
+        ("site_url", "javascript:alert(1)"),
+        ("site_url", "https://x/)](http://evil"),
+        ("artifact_name", "../x"),
+        ("comment_author", "a b"),
+    ],
+)
+def test_an_input_that_is_no_value_of_its_kind_is_one_clear_line(name, value, tmp_path):
+    given = inputs(**{name: value})
+    with pytest.raises(ConfigError) as caught:
+        every_input(given, tmp_path)
+    assert "\n" not in str(caught.value)
+    assert name.replace("_", "-") in str(caught.value)
+
+
+def every_input(given, folder) -> None:
+    check_key(given.key)
+    arguments(given, None, folder)
+    _ = (given.annotations, given.comment, given.site_url, given.artifact_name, given.comment_author)
+    given.flag("summary", default=True)
+
+
+def test_hostile_inputs_stay_one_argument_each(tmp_path):
+    given = arguments(inputs(logs="--out=/x\n$(id)\n; rm -rf x", config="-rf"), None, tmp_path)
+    assert given[-6:] == ["--logs", "--out=/x", "--logs", "$(id)", "--logs", "; rm -rf x"]
+    assert given[given.index("--config") + 1] == "-rf"
+
+
+def test_no_expression_stands_in_a_script():
+    for path in [ROOT / "action.yml", *(ROOT / name / "action.yml" for name in ("comment", "record", "site"))]:
+        scripts = re.findall(r"run: \|\n((?:        .*\n?)+)", path.read_text())
+        assert scripts
+        assert not any("${{" in script for script in scripts)
+
+
+def archive(files: dict[str, bytes], links: dict[str, str] | None = None) -> bytes:
+    raw = io.BytesIO()
+    with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, content in files.items():
+            made.writestr(name, content)
+        for name, target in (links or {}).items():
+            info = zipfile.ZipInfo(name)
+            info.create_system = 3
+            info.external_attr = (stat.S_IFLNK | 0o777) << 16
+            made.writestr(info, target)
+    return raw.getvalue()
+
+
+@pytest.fixture
+def files(left) -> dict[str, bytes]:
+    names = [FILE, DOCUMENT, *(p.relative_to(left).as_posix() for p in left.glob("records/*/record.js"))]
+    return {name: (left / name).read_bytes() for name in names}
+
+
+def test_a_good_archive_is_read(files, bundle):
+    assert read_zip(archive(files), "a") == bundle
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/../../x", "C:x", "a\\..\\x"])
+def test_an_archive_with_a_name_that_leads_out_of_it_is_refused(files, name):
+    with pytest.raises(ReadError, match="leads out"):
+        read_zip(archive(files | {name: b""}), "a")
+
+
+def test_an_archive_with_a_link_is_refused(files):
+    with pytest.raises(ReadError, match="link"):
+        read_zip(archive(files, {"report.md": "/etc/passwd"}), "a")
+
+
+def changed(files: dict[str, bytes], **values: object) -> dict[str, bytes]:
+    return files | {DOCUMENT: json.dumps(json.loads(files[DOCUMENT]) | values).encode()}
+
+
+DEEP = b'{"a":' * 5000 + b"1" + b"}" * 5000
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (lambda f: changed(f, runs=None), "runs"),
+        (lambda f: changed(f, schema_version="2.0"), "schema_version"),
+        (lambda f: changed(f, extra="x" * 30_000), "characters"),
+        (lambda f: changed(f, extra=10**30), "64 bits"),
+        (lambda f: changed(f, extra=[[0] * 1000] * 1100), "too many values"),
+        (lambda f: f | {DOCUMENT: DEEP}, "not JSON|nested"),
+        (lambda f: f | {DOCUMENT: b'{"a": NaN}'}, "not JSON"),
+        (lambda f: f | {DOCUMENT: b"1" * 5000}, "not JSON"),
+        (lambda f: f | {DOCUMENT: b" " * (9 << 20)}, "more than 8192 KiB"),
+        (lambda f: f | {FILE: b"{}"}, "verdict"),
+        (lambda f: f | {FILE: b'{"verdict": "pass", "exit_code": 0, "key": "../x"}'}, "key"),
+        (lambda f: f | {FILE: b'{"verdict": "pass", "exit_code": 0, "head": "@octocat"}'}, "head"),
+        (lambda f: {DOCUMENT: f[DOCUMENT]}, "holds no check.json"),
+    ],
+    ids=range(13),
+)
+def test_an_archive_that_is_not_ours_is_one_clear_line(files, broken, said):
+    with pytest.raises(ReadError, match=said) as caught:
+        read_zip(archive(broken(files)), "artifact trainscope")
+    assert "\n" not in str(caught.value)
+
+
+def test_bytes_that_are_no_archive_are_one_clear_line(files):
+    for raw in (b"", b"PK\x03\x04garbage", archive(files)[:2000]):
+        with pytest.raises(ReadError, match="no whole archive"):
+            read_zip(raw, "a")
+
+
+def test_a_record_that_is_damaged_costs_the_curve_and_nothing_else(files):
+    name = next(n for n in files if n.startswith("records/"))
+    read = read_zip(archive(files | {name: b"tsRun({alert(1)});\n"}), "a")
+    assert read.records == ()
+    assert len(read.dropped) == 1
+    assert read.document is not None
+
+
+def test_a_document_of_endless_findings_still_fits(bundle):
+    run = bundle.document.runs[0]
+    many = [run.findings[0].model_copy(update={"message": "é🧨" * 500, "fingerprint": str(i)}) for i in range(3000)]
+    runs = [run.model_copy(update={"name": f"{i}" * 50, "findings": many[i::10]}) for i in range(10)]
+    pieces = pieces_of(replace(bundle, document=bundle.document.model_copy(update={"runs": runs})), LINKS)
+    comment, summary = comment_text(pieces, marker_of("default")), summary_text(pieces)
+    assert 40_000 < len(comment.encode("utf-16-le")) // 2 <= MAX_COMMENT_CHARACTERS
+    assert 900_000 < len(summary.encode()) <= MAX_SUMMARY_BYTES
+    for text in (comment, summary):
+        assert "2960 more findings in the report" in text
+        assert text.count("<details>") == text.count("</details>")
+        assert "had no room here" in text

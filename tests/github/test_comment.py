@@ -1,0 +1,181 @@
+"""One comment a check, whatever else happens on the pull request."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from tests.github.conftest import PULL_EVENT, inputs
+from tests.github.fake_github import HEAD, pull
+from tests.github.test_attacks import archive
+
+from trainscope.core.errors import ConfigError, GitHubError, ReadError
+from trainscope.github.api import Api
+from trainscope.github.artifact import DOCUMENT
+from trainscope.github.comment import Comments, marker_of
+from trainscope.github.reporting import comment_on_run, report
+from trainscope.github.result import FILE
+
+MARKER = marker_of("default")
+
+
+@pytest.fixture
+def comments(api):
+    return Comments(api, "example/sample", 1)
+
+
+def test_it_is_written_once_and_changed_in_place_behind_two_hundred_others(comments, github):
+    for number in range(130):
+        github.add(f"talk {number}")
+    assert comments.put(f"{MARKER}\nred", MARKER, create=True).what == "created"
+    for number in range(90):
+        github.add(f"more talk {number}")
+    assert comments.put(f"{MARKER}\ngreen", MARKER, create=False).what == "updated"
+    assert comments.put(f"{MARKER}\ngreen", MARKER, create=True).what == "unchanged"
+    assert [r["method"] for r in github.writes()] == ["POST", "PATCH"]
+    assert [c["body"] for c in github.comments if c["user"]["login"].endswith("[bot]")] == [f"{MARKER}\ngreen"]
+
+
+def test_nothing_is_written_where_there_is_nothing_to_say(comments, github):
+    assert comments.put(f"{MARKER}\n", MARKER, create=False).what == "not needed"
+    assert github.writes() == []
+
+
+def test_a_comment_of_someone_else_with_our_marker_is_left_alone(comments, github):
+    spoofed = github.add(f"{MARKER}\nspoofed", "octocat")
+    github.add(f"talk\n{MARKER}", "github-actions[bot]")
+    assert comments.put(f"{MARKER}\nours", MARKER, create=True).what == "created"
+    assert spoofed["body"].endswith("spoofed")
+    assert len(github.comments) == 3
+
+
+def test_two_keys_are_two_comments(comments, github):
+    for key in ("one", "two", "one"):
+        marker = marker_of(key)
+        comments.put(f"{marker}\n{key}", marker, create=True)
+    assert len(github.comments) == 2
+
+
+def test_jobs_that_race_leave_one_comment(github):
+    def put(number: int) -> None:
+        api = Api(github.url, "secret", sleep=lambda _: None)
+        Comments(api, "example/sample", 1).put(f"{MARKER}\n{number}", MARKER, create=True)
+
+    threads = [threading.Thread(target=put, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(github.comments) == 1
+
+
+@pytest.mark.parametrize(
+    "failures",
+    [
+        [(502, {}, "Bad gateway"), (503, {}, "")],
+        [(429, {"Retry-After": "7"}, "too many")],
+        [(403, {}, "You have exceeded a secondary rate limit")],
+    ],
+    ids=["502", "429", "secondary"],
+)
+def test_a_busy_github_is_asked_again(github, failures):
+    waited: list[float] = []
+    api = Api(github.url, "secret", sleep=waited.append)
+    github.failures = list(failures)
+    assert Comments(api, "example/sample", 1).put(f"{MARKER}\nx", MARKER, create=True).what == "created"
+    assert len(waited) == len(failures)
+    asked = float(failures[0][1].get("Retry-After", 1))
+    assert asked <= waited[0] <= 1.3 * asked
+    assert len(github.comments) == 1
+
+
+def test_it_gives_up_after_five_tries_with_one_line(github):
+    github.failures = [(502, {}, "Bad gateway")] * 9
+    api = Api(github.url, "secret", sleep=lambda _: None)
+    with pytest.raises(GitHubError, match=r"POST .*: 502 Bad gateway, 5 times"):
+        Comments(api, "example/sample", 1).put(f"{MARKER}\nx", MARKER, create=True)
+
+
+def test_an_api_that_is_not_there_is_one_line():
+    with pytest.raises(GitHubError, match="cannot be reached"):
+        Api("http://127.0.0.1:9", "secret", sleep=lambda _: None).get("/x")
+
+
+def test_a_token_that_may_not_write_is_a_note_and_the_rest_is_written(bundle, github, api, job, tmp_path):
+    github.read_only = True
+    summary = tmp_path / "summary"
+    told = report(bundle, inputs(comment="auto"), job(PULL_EVENT), api, summary)
+    assert told.comment_url == ""
+    assert [line.split(" ")[0] for line in told.commands] == ["::warning", "::notice"]
+    assert "pull-requests: write" in told.commands[-1]
+    assert "Loss spike" in summary.read_text()
+
+
+def test_a_run_that_a_newer_commit_overtook_writes_nothing(bundle, github, api, job):
+    github.pulls = [pull(1, head="c" * 40)]
+    told = report(bundle, inputs(comment="always"), job(PULL_EVENT), api, None)
+    assert "moved on" in told.commands[-1]
+    assert github.writes() == []
+
+
+RUN_EVENT = {
+    "workflow_run": {
+        "id": 4242,
+        "event": "pull_request",
+        "conclusion": "failure",
+        "head_branch": "feat",
+        "head_sha": HEAD,
+        "head_repository": {"owner": {"login": "contributor"}},
+        "pull_requests": [],
+    }
+}
+
+
+@pytest.fixture
+def packed(left):
+    return {name: (left / name).read_bytes() for name in (FILE, DOCUMENT)}
+
+
+def test_a_fork_gets_its_comment_from_the_artifact_and_the_store_never_sees_the_token(packed, github, api, job):
+    github.artifacts[5] = ("trainscope", 4242, archive(packed))
+    told = comment_on_run(inputs(), job(RUN_EVENT, "workflow_run"), api)
+    assert told.comment_url == "https://github.example/c/1"
+    assert "Loss spike" in github.comments[0]["body"]
+    assert "actions/runs/4242" in github.comments[0]["body"]
+    assert [r["token"] for r in github.journal if r["path"] == "/blob"] == [None]
+
+
+def test_an_artifact_chooses_neither_the_pull_request_nor_the_key_nor_the_commit(packed, github, api, job):
+    lie = json.loads(packed[FILE]) | {"key": "other", "head": "d" * 40, "number": 7, "verdict": "pass"}
+    github.artifacts[5] = ("trainscope", 4242, archive(packed | {FILE: json.dumps(lie).encode()}))
+    comment_on_run(inputs(comment="always"), job(RUN_EVENT, "workflow_run"), api)
+    body = github.comments[0]["body"]
+    assert body.startswith(MARKER)
+    assert HEAD[:10] in body
+    assert "dddddddddd" not in body
+    assert "ended with `failure`" in body
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"event": "push"}, {"head_sha": "e" * 40}, {"head_branch": "other"}],
+    ids=["no pull request", "another commit", "another branch"],
+)
+def test_without_an_open_pull_request_at_its_commit_nothing_is_written(change, packed, github, api, job):
+    github.artifacts[5] = ("trainscope", 4242, archive(packed))
+    told = comment_on_run(inputs(), job({"workflow_run": RUN_EVENT["workflow_run"] | change}, "workflow_run"), api)
+    assert "no open pull request" in told.commands[0]
+    assert github.writes() == []
+
+
+def test_a_poisoned_artifact_writes_nothing(packed, github, api, job):
+    github.artifacts[5] = ("trainscope", 4242, archive(packed | {"../../x": b""}))
+    with pytest.raises(ReadError, match="leads out"):
+        comment_on_run(inputs(), job(RUN_EVENT, "workflow_run"), api)
+    assert github.writes() == []
+
+
+def test_an_event_of_another_kind_is_refused(api, job):
+    with pytest.raises(ConfigError, match="no workflow_run"):
+        comment_on_run(inputs(), job(PULL_EVENT), api)
