@@ -146,6 +146,8 @@ def site() -> ExitCode:
         raise
     for failure in built.failures:
         say(f"warning: {failure}")
+    if built.undrawn:
+        say(f"warning: {built.undrawn} charts could not be drawn; their places on the pages say so")
     say(f"{out}: {built.runs} runs, {built.size / 1e6:.1f} MB")
     _set_outputs({"path": str(out), "runs": str(built.runs)})
     return ExitCode.PASS

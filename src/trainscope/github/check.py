@@ -181,8 +181,13 @@ def _run(given: Sequence[str], place: Path, write: Write) -> tuple[int, list[str
 
 
 def _environment(given: Mapping[str, str]) -> dict[str, str]:
-    dropped = {TOKEN, *_SECRETS, *_RUNNER_FILES, *_OWN}
-    return {key: value for key, value in given.items() if key not in dropped and not key.startswith(PREFIX)}
+    dropped, token = {TOKEN, *_SECRETS, *_RUNNER_FILES, *_OWN}, given.get(TOKEN, "")
+    return {
+        key: value
+        for key, value in given.items()
+        # Whatever it is called: some runners hand the inputs of an action on as variables too.
+        if key not in dropped and not key.startswith((PREFIX, "INPUT_")) and not (token and token in value)
+    }
 
 
 def _keep(out: Path, bundle: Path) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -20,6 +21,10 @@ TIMEOUT = 60.0
 JOBS_A_WORKER = 2000
 """A worker's memory grows slowly; it is replaced after so many charts."""
 Job = dict[str, Any]
+
+_SOURCE = str(Path(__file__).parents[2])
+# Found where this process found it, and never in the working folder: a json.py there is somebody else's.
+_START = "import sys; sys.path.append(sys.argv[1]); from trainscope.site.worker import main; main()"
 
 
 class _Worker:
@@ -58,7 +63,7 @@ class _Worker:
         self.stop()
         self.done = 0
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "trainscope.site.worker"],
+            [sys.executable, "-I" if sys.flags.isolated else "-P", "-c", _START, _SOURCE],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -53,7 +53,3 @@ def main() -> None:
         sys.stdout.flush()
         if "error" in answer:
             return
-
-
-if __name__ == "__main__":
-    main()
