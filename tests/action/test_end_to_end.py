@@ -58,7 +58,7 @@ jobs:
         with:
           run: |
             env | grep -c fake-token && echo "a token leaked"
-            echo "verdict=pass" >> "$GITHUB_OUTPUT"
+            echo "verdict=pass" >> "${GITHUB_OUTPUT:-/dev/null}"
             echo "::error title=forged::of the training"
             exit 7
           key: crash
