@@ -57,7 +57,8 @@ def run_act(
     command += ["-s", "GITHUB_TOKEN=fake-token-123", *_mappings(repository, action)]
     # act hands its environment on to the jobs: start it from a small one.
     small = {
-        "PATH": os.environ["PATH"],
+        # The training's Python is the one that runs the tests: it has torch.
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "HOME": str(home),
         "XDG_CACHE_HOME": str(home / "cache"),
         "OMP_NUM_THREADS": "1",
