@@ -14,6 +14,7 @@ from tests.action.act import Ran, run_act
 from tests.action.conftest import ROOT
 from tests.github.conftest import git
 from tests.github.fake_github import BASE, HEAD, pull
+from tests.scripts import classifier
 
 EXAMPLES = ROOT / "examples" / "workflows"
 TRAIN_LOG = """
@@ -22,20 +23,6 @@ pathlib.Path("runs").mkdir(exist_ok=True)
 log = pathlib.Path("wanted.jsonl").read_text()
 pathlib.Path(sys.argv[-1]).write_text(log)
 print("::error::a line of the training")
-"""
-TRAIN = """
-import torch
-torch.manual_seed(0)
-data = torch.randn(256, 8)
-labels = (data[:, 0] > 0).long()
-model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-for step in range(60):
-    pick = torch.randint(256, (32,))
-    optimizer.zero_grad()
-    loss = torch.nn.functional.cross_entropy(model(data[pick]), labels[pick])
-    loss.backward()
-    optimizer.step()
 """
 OUTCOMES = """
 name: outcomes
@@ -215,7 +202,7 @@ def test_main_is_recorded_and_published_and_is_the_baseline_of_a_pull_request(ru
     git("init", "-q", "--bare", ".", cwd=remote)
     for name in ("smoke-gate.yml", "publish-site.yml"):
         shutil.copyfile(EXAMPLES / name, sample / ".github/workflows" / name)
-    (sample / "train.py").write_text(TRAIN)
+    (sample / "train.py").write_text(classifier())
     (sample / "json.py").unlink()  # the training itself would import it
     (sample / "trainscope.toml").write_text("steps = 60\n[detectors.cost_change]\nenabled = false\n")
     sha = commit(sample)
@@ -239,7 +226,7 @@ def test_main_is_recorded_and_published_and_is_the_baseline_of_a_pull_request(ru
 
     github.commits = [sha]
     github.pulls = [pull(1)]
-    (sample / "train.py").write_text(TRAIN.replace("    optimizer.zero_grad()\n", ""))
+    (sample / "train.py").write_text(classifier("pass"))
     commit(sample)
     ran = run("smoke-gate.yml", "pull_request", FORK, 9)
     assert ran.jobs["check"] == "failure", ran.text[-4000:]

@@ -4,26 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-SCRIPT = """
-    import sys, torch
-    torch.manual_seed(0)
-    data = torch.randn(256, 8)
-    labels = (data[:, 0] > 0).long()
-    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    for step in range(60):
-        pick = torch.randint(256, (32,))
-        {zero}
-        loss = torch.nn.functional.cross_entropy(model(data[pick]), labels[pick])
-        loss.backward()
-        optimizer.step()
-"""
+from tests.scripts import classifier
 
 
 def log(path: Path, shift: float = 0.0, name: str = "metrics.jsonl") -> str:
@@ -179,7 +164,7 @@ def test_a_bug_in_a_training_script_is_found_against_its_baseline(cli, here):
     # The CPU time of a test beside other tests says nothing.
     (here / "trainscope.toml").write_text("[detectors.cost_change]\nenabled = false\n")
     for name, zero in (("good", "optimizer.zero_grad()"), ("bad", "pass")):
-        (here / f"{name}.py").write_text(textwrap.dedent(SCRIPT).replace("{zero}", zero))
+        (here / f"{name}.py").write_text(classifier(zero))
     run = ("--", sys.executable)
     assert cli("ci", "--out", "base", *run, "good.py").code == 0
     assert cli("ci", "--out", "same", "--baseline", "base", *run, "good.py").code == 0

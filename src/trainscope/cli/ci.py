@@ -153,7 +153,7 @@ def run_pipeline(settings: Settings, out: Path) -> Analysis:
         analysis = analyze_against(runs, baselines, settings, _name(settings.baseline))
     else:
         analysis = analyze_alone(runs, settings, missing)
-    write_outputs(analysis, settings, out, plans_of(analysis, settings, out))
+    write_outputs(analysis, settings, out, plans_of(analysis, out))
     return analysis
 
 

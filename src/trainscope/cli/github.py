@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,13 @@ import click
 
 from trainscope.cli.exit_codes import ExitCode
 from trainscope.cli.output import say, write_stdout
-from trainscope.core.errors import ConfigError, StoreError, TrainscopeError
+from trainscope.core.errors import ConfigError, TrainscopeError, writing_in
 
 if TYPE_CHECKING:
     from trainscope.github.api import Api
     from trainscope.github.inputs import Inputs
     from trainscope.github.job import Job
+    from trainscope.github.reporting import Reported
 
 FOLDER = "trainscope"
 """Folder in the runner's own for temporary files; a bundle of each check lies in it."""
@@ -43,7 +45,7 @@ def check() -> ExitCode:
     from trainscope.github.check import outputs_of, run_check
 
     inputs, job, api = _setting()
-    try:
+    with _announced(outputs={"verdict": "error"}):
         folder = _new_folder(job.temp / FOLDER / inputs.key)
         wanted = inputs.text("baseline", "none")
         found = Found(None, None)
@@ -56,10 +58,6 @@ def check() -> ExitCode:
             say(f"no baseline: {found.note}")
         checked = run_check(inputs, job, found, folder, _write)
         _set_outputs(outputs_of(checked))
-    except TrainscopeError as error:
-        _set_outputs({"verdict": "error"})
-        _announce(error)
-        raise
     return ExitCode.PASS
 
 
@@ -72,10 +70,7 @@ def report() -> ExitCode:
     inputs, job, api = _setting()
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     bundle = read_folder(Path(inputs.text("bundle-path")))
-    reported = tell(bundle, inputs, job, api, Path(summary) if summary else None)
-    write_stdout("".join(f"{line}\n" for line in reported.commands))
-    _set_outputs({"comment-url": reported.comment_url})
-    return ExitCode.PASS
+    return _told(tell(bundle, inputs, job, api, Path(summary) if summary else None))
 
 
 @github.command(short_help="Write the comment of the workflow run that started this one.")
@@ -84,14 +79,9 @@ def comment() -> ExitCode:
     from trainscope.github.reporting import comment_on_run
 
     inputs, job, api = _setting()
-    try:
+    with _announced():
         reported = comment_on_run(inputs, job, api)
-    except TrainscopeError as error:
-        _announce(error)
-        raise
-    write_stdout("".join(f"{line}\n" for line in reported.commands))
-    _set_outputs({"comment-url": reported.comment_url})
-    return ExitCode.PASS
+    return _told(reported)
 
 
 @github.command(short_help="Add a check to the history branch.")
@@ -102,15 +92,12 @@ def record() -> ExitCode:
     from trainscope.github.record import check_event, entry_of
 
     inputs, job, _ = _setting()
-    try:
+    with _announced():
         check_event(job)
         entry, files, notes = entry_of(Path(inputs.text("bundle-path")), job)
         with repository(job.remote, job.token) as git:
             history = History(git, inputs.data_branch)
             lost = history.append(entry, files, keep=inputs.number("keep", 0, 100_000, 500))
-    except TrainscopeError as error:
-        _announce(error)
-        raise
     for note in notes:
         say(f"warning: {note}")
     size = sum(map(len, files.values()))
@@ -130,20 +117,16 @@ def site() -> ExitCode:
 
     inputs, job, _ = _setting()
     out = job.workspace / inputs.text("output", "_site")
-    try:
-        with tempfile.TemporaryDirectory(prefix="trainscope-site-") as folder:
-            with repository(job.remote, job.token) as git:
-                export_records(History(git, inputs.data_branch), Path(folder))
-            options = Options(
-                title=inputs.text("title", job.repository),
-                base_url=inputs.site_url,
-                prune=True,
-                keep=inputs.number("keep", 0, 100_000, 1000),
-            )
-            built = build([folder], out, Settings(), options)
-    except TrainscopeError as error:
-        _announce(error)
-        raise
+    with _announced(), tempfile.TemporaryDirectory(prefix="trainscope-site-") as folder:
+        with repository(job.remote, job.token) as git:
+            export_records(History(git, inputs.data_branch), Path(folder))
+        options = Options(
+            title=inputs.text("title", job.repository),
+            base_url=inputs.site_url,
+            prune=True,
+            keep=inputs.number("keep", 0, 100_000, 1000),
+        )
+        built = build([folder], out, Settings(), options)
     for failure in built.failures:
         say(f"warning: {failure}")
     if built.undrawn:
@@ -165,12 +148,10 @@ def _setting() -> tuple[Inputs, Job, Api]:
 
 def _new_folder(folder: Path) -> Path:
     """Return an empty folder; an earlier check of the same name in this job gives way."""
-    try:
+    with writing_in(folder):
         if folder.exists():
             shutil.rmtree(folder)
         folder.mkdir(parents=True)
-    except OSError as error:
-        raise StoreError(f"{error.filename or folder}: cannot be written ({error.strerror})") from None
     return folder
 
 
@@ -182,11 +163,25 @@ def _set_outputs(values: Mapping[str, str]) -> None:
         write_outputs(Path(place), values)
 
 
-def _announce(error: TrainscopeError) -> None:
+def _told(reported: Reported) -> ExitCode:
+    write_stdout("".join(f"{line}\n" for line in reported.commands))
+    _set_outputs({"comment-url": reported.comment_url})
+    return ExitCode.PASS
+
+
+@contextmanager
+def _announced(outputs: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Make an error that ends the step an annotation; `outputs` are set first."""
     from trainscope.github.workflow_commands import command
 
-    title = "trainscope: wrong input" if isinstance(error, ConfigError) else "trainscope"
-    write_stdout(command("error", str(error), title=title) + "\n")
+    try:
+        yield
+    except TrainscopeError as error:
+        if outputs:
+            _set_outputs(outputs)
+        title = "trainscope: wrong input" if isinstance(error, ConfigError) else "trainscope"
+        write_stdout(command("error", str(error), title=title) + "\n")
+        raise
 
 
 def _write(raw: bytes) -> None:

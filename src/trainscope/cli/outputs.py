@@ -39,6 +39,7 @@ def write_outputs(
     from trainscope.report.renderers import render
     from trainscope.report.replay import replay_entry, with_replay
     from trainscope.site import records
+    from trainscope.site.bundle import RECORDS
     from trainscope.store import bundle, stream
 
     folder = out / BUNDLE_FOLDER
@@ -55,6 +56,6 @@ def write_outputs(
     for name, plan in plans.values():
         write_file(out / name, plan.to_json())
     analysis = with_replay(analysis, {run: replay_entry(plan, name) for run, (name, plan) in plans.items()})
-    records.write_records(records.records_of(analysis, settings), out / records.FOLDER)
+    records.write_records(records.records_of(analysis, settings), out / RECORDS)
     for name, form in FILES.items():
         write_file(out / name, render(form, analysis.document, analysis.runs))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from trainscope.core.settings import Settings
     from trainscope.replay.config import ReplayConfig, Source
     from trainscope.replay.plan import Places
+    from trainscope.report.build import Judged
     from trainscope.report.pipeline import Analysis
 
 
@@ -28,12 +29,18 @@ def plan_of(run: Run, folder: Path, settings: Settings, file: Path, places: Plac
     """
     from trainscope.detectors import configure, judge
     from trainscope.diagnosis.compare import IDS
-    from trainscope.diagnosis.story import tell
-    from trainscope.replay.plan import plan
+    from trainscope.report.build import Judged
 
-    findings = judge(run, configure(settings, others=IDS)).findings
-    source = source_of(run, folder, file.parent)
-    return plan(run, findings, tell(run, findings), places, source=source, file=str(file))
+    return _plan_of_judged(Judged(run, judge(run, configure(settings, others=IDS))), folder, file, places)
+
+
+def _plan_of_judged(one: Judged, folder: Path, file: Path, places: Places) -> ReplayConfig | None:
+    from trainscope.replay.plan import plan
+    from trainscope.report.cases import case_of
+
+    case = case_of(one)
+    source = source_of(case.run, folder, file.parent)
+    return plan(case.run, case.findings, case.stories, places, source=source, file=str(file))
 
 
 def source_of(run: Run, place: Path, beside: Path) -> Source:
@@ -71,7 +78,7 @@ def places_of(folder: Path, checkpoint: str | None = None, checkpoints: Path | N
     return Places(found, random, looked)
 
 
-def plans_of(analysis: Analysis, settings: Settings, out: Path) -> dict[str, tuple[str, ReplayConfig]]:
+def plans_of(analysis: Analysis, out: Path) -> dict[str, tuple[str, ReplayConfig]]:
     """Plan every run of an analysis that something happened to.
 
     Returns
@@ -83,13 +90,13 @@ def plans_of(analysis: Analysis, settings: Settings, out: Path) -> dict[str, tup
     from trainscope.replay.config import FILE
 
     found: dict[str, tuple[str, ReplayConfig]] = {}
-    for entry in analysis.document.runs:
-        run = analysis.runs[entry.id]
+    for entry, one in zip(analysis.document.runs, analysis.alone, strict=True):
+        run = one.run
         if not entry.incidents or facts.number(run, "smoke.rank"):
             continue
         name = FILE if not found else FILE.replace(".json", f"-{entry.id}.json")
         folder = Path(run.source)
-        plan = plan_of(run, folder, settings, out / name, places_of(folder))
+        plan = _plan_of_judged(one, folder, out / name, places_of(folder))
         if plan is not None:
             found[entry.id] = (name, plan)
     return found

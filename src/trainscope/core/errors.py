@@ -8,7 +8,7 @@
     ├── ConfigError       a settings file or an option is wrong
     ├── StoreError        a recorded run cannot be written
     │   └── RemoteError   its copy in a remote store cannot
-    ├── GitHubError      GitHub refuses, or cannot be reached
+    ├── GitHubError       GitHub refuses, or cannot be reached
     └── TrainingFailedError  a training command crashed, timed out or took no step
 
 Library code raises these and never prints or exits; ``cli/`` alone turns them into messages and
@@ -18,7 +18,8 @@ exit codes. A message is one line: where, what, and the way out.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -63,6 +64,20 @@ class RecorderError(TrainscopeError):
 
 class StoreError(TrainscopeError):
     """A recorded run cannot be written: disk full, folder gone, remote store silent."""
+
+
+@contextmanager
+def writing_in(folder: Path) -> Iterator[None]:
+    """Turn what the operating system says of a file in `folder` into one line that names it.
+
+    Raises
+    ------
+    StoreError
+    """
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"{error.filename or folder}: cannot be written ({error.strerror})") from None
 
 
 class RemoteError(StoreError):

@@ -168,6 +168,12 @@ class _NoRedirect(urllib.request.HTTPErrorProcessor):
     https_response = http_response
 
 
+def path_of(repository: str) -> str:
+    """Return where the API has a repository, given as ``owner/name``."""
+    owner, name = repository.split("/", 1)
+    return f"/repos/{segment(owner)}/{segment(name)}"
+
+
 def segment(text: str) -> str:
     """Return a text as one part of a path."""
     return quote(text, safe="")

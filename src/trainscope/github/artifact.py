@@ -23,10 +23,9 @@ from trainscope.core.errors import ReadError, TrainscopeError
 from trainscope.github.result import FILE, CheckResult
 from trainscope.report.document import Document
 from trainscope.site import bundle
-from trainscope.site.bundle import Record
+from trainscope.site.bundle import RECORDS, Record
 
 DOCUMENT = "findings.json"
-RECORDS = "records"
 MAX_ZIP = 32 << 20
 """Bytes of an archive that are downloaded."""
 MAX_MEMBERS = 2000
@@ -34,7 +33,8 @@ MAX_FILES: Mapping[str, int] = {FILE: 256 << 10, DOCUMENT: 8 << 20}
 """Most bytes of each file that is read."""
 MAX_RECORDS = 8
 MAX_DEPTH, MAX_VALUES, MAX_TEXT, MAX_INT = 24, 1_000_000, 20_000, 2**63
-_RECORD = re.compile(rf"{RECORDS}/[0-9a-f]{{12}}(-\d{{1,6}})?/{re.escape(bundle.NAME)}")
+RECORD = re.compile(rf"{RECORDS}/([0-9a-f]{{12}}(?:-\d{{1,6}})?)/{re.escape(bundle.NAME)}", re.ASCII)
+"""Name of a record in a bundle; its group is the id of the run."""
 
 Kind = TypeVar("Kind", CheckResult, Document)
 Files = Mapping[str, Callable[[int], bytes]]
@@ -62,7 +62,11 @@ def read_folder(folder: Path) -> Bundle:
     ReadError
         If it holds none, or a damaged one.
     """
-    names = [FILE, DOCUMENT, *sorted(p.relative_to(folder).as_posix() for p in folder.glob(f"{RECORDS}/*/record.js"))]
+    names = [
+        FILE,
+        DOCUMENT,
+        *sorted(p.relative_to(folder).as_posix() for p in folder.glob(f"{RECORDS}/*/{bundle.NAME}")),
+    ]
     files = {name: _reader(folder / name) for name in names if (folder / name).is_file()}
     return _bundle(files, str(folder))
 
@@ -85,6 +89,7 @@ def read_zip(raw: bytes, source: str) -> Bundle:
             if len({m.filename for m in members}) < len(members):
                 raise ReadError(source, "holds two files of one name")
             return _bundle({m.filename: _member(archive, m) for m in members}, source)
+    # All that a damaged or hostile archive makes zipfile raise.
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
         raise ReadError(source, f"is no whole archive ({error})") from None
 
@@ -128,7 +133,7 @@ def _bundle(files: Files, source: str) -> Bundle:
         document = _valid(Document, _json(files, DOCUMENT, source), f"{source}/{DOCUMENT}")
     records: list[Record] = []
     dropped: list[str] = []
-    for name in [n for n in sorted(files) if _RECORD.fullmatch(n)][:MAX_RECORDS]:
+    for name in [n for n in sorted(files) if RECORD.fullmatch(n)][:MAX_RECORDS]:
         try:
             records.append(_record(files[name](bundle.MAX_BYTES * 2), f"{source}/{name}"))
         except TrainscopeError as error:
@@ -139,7 +144,7 @@ def _bundle(files: Files, source: str) -> Bundle:
 
 def _record(raw: bytes, source: str) -> Record:
     text = raw.decode("ascii", "replace")
-    _limits(_parsed(text.removeprefix("tsRun(").removesuffix(");\n").encode(), source), source)
+    _limits(_parsed(text.removeprefix(bundle.HEAD).removesuffix(bundle.TAIL).encode(), source), source)
     return bundle.from_text(text, source)
 
 

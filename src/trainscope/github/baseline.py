@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainscope.core.errors import GitHubError, StoreError
-from trainscope.github.api import Api, segment
+from trainscope.core.errors import GitHubError, writing_in
+from trainscope.github.api import Api, path_of, segment
 from trainscope.github.git import repository
-from trainscope.github.history import Entry, History, nearest
+from trainscope.github.history import POINTS, Entry, History, nearest
 from trainscope.github.job import Job, is_sha, part_of
 from trainscope.github.result import BaselineSource
 
 ANCESTORS = 100
 """How far back a baseline is looked for: one page of GitHub's commits."""
 MAX_BYTES = 64 << 20
-_BUNDLE = re.compile(r"bundle/([0-9A-Za-z-]{1,40}\.arrow)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,37 +77,32 @@ def _start(job: Job, api: Api) -> str:
     """Return the commit where the search begins, empty where the event has none."""
     pull = job.pull_request
     if pull is not None:
-        compared = api.get(f"{_repository(job)}/compare/{pull.base}...{pull.head}")
+        compared = api.get(f"{path_of(job.repository)}/compare/{pull.base}...{pull.head}")
         found = part_of(compared, "merge_base_commit", "sha")
     elif job.event_name == "merge_group":
         found = part_of(job.event, "merge_group", "base_sha")
     elif job.event_name == "push":
         found = part_of(job.event, "before")
     else:
-        parents = part_of(api.get(f"{_repository(job)}/commits/{segment(job.sha)}"), "parents")
+        parents = part_of(api.get(f"{path_of(job.repository)}/commits/{segment(job.sha)}"), "parents")
         found = part_of(parents[0], "sha") if isinstance(parents, list) and parents else None
     # A branch's first push has a "before" of zeros.
     return str(found) if is_sha(found) and found.strip("0") else ""
 
 
 def _ancestors(job: Job, api: Api, start: str) -> list[str]:
-    rows = api.get(f"{_repository(job)}/commits", {"sha": start, "per_page": ANCESTORS})
+    rows = api.get(f"{path_of(job.repository)}/commits", {"sha": start, "per_page": ANCESTORS})
     found = [str(part_of(row, "sha")) for row in rows if is_sha(part_of(row, "sha"))] if isinstance(rows, list) else []
     return found if start in found else [start, *found]
-
-
-def _repository(job: Job) -> str:
-    owner, name = job.repository.split("/", 1)
-    return f"/repos/{segment(owner)}/{segment(name)}"
 
 
 def _export(history: History, entry: Entry, folder: Path) -> Path:
     place = folder / entry.sha[:10]
     left = MAX_BYTES
-    try:
+    with writing_in(place):
         (place / "bundle").mkdir(parents=True, exist_ok=True)
         for name, blob in entry.files.items():
-            match = _BUNDLE.fullmatch(name)
+            match = POINTS.fullmatch(name)
             if match is None:
                 continue
             content = history.read(blob)
@@ -117,6 +110,4 @@ def _export(history: History, entry: Entry, folder: Path) -> Path:
             if left < 0:
                 raise GitHubError(f"{entry.path}: the baseline has more than {MAX_BYTES >> 20} MiB")
             (place / "bundle" / match[1]).write_bytes(content)
-    except OSError as error:
-        raise StoreError(f"{error.filename or place}: cannot be written ({error.strerror})") from None
     return place

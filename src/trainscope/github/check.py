@@ -14,20 +14,20 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from trainscope.core.errors import ConfigError, StoreError
-from trainscope.github.artifact import DOCUMENT, RECORDS, read_folder
+from trainscope.core.errors import ConfigError, writing_in
+from trainscope.github.artifact import DOCUMENT, read_folder
 from trainscope.github.baseline import Found
 from trainscope.github.inputs import FAIL_ON, PREFIX, Inputs
 from trainscope.github.job import TOKEN, Job
-from trainscope.github.result import FILE, MAX_LINE, MAX_OUTPUT_LINES, CheckResult
+from trainscope.github.result import FILE, MAX_LINE, MAX_OUTPUT_LINES, CheckResult, VerdictName
 from trainscope.github.workflow_commands import fences
 from trainscope.report.text import printable, shorten
+from trainscope.site.bundle import NAME, RECORDS
 
 PASS, FAIL, NO_DATA = 0, 1, 3
 """Exit codes of ``trainscope ci`` that mean more than "error" here."""
-KEPT = (DOCUMENT, "report.md", "report.html", "replay_config*.json", "bundle/*.arrow", f"{RECORDS}/*/record.js")
+KEPT = (DOCUMENT, "report.md", "report.html", "replay_config*.json", "bundle/*.arrow", f"{RECORDS}/*/{NAME}")
 """What a bundle holds of the folder that ``trainscope ci`` wrote; the recorded run itself may be huge."""
 _SECRETS = ("GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
 _RUNNER_FILES = ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
@@ -35,7 +35,6 @@ _OWN = ("__PYVENV_LAUNCHER__",)
 _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from trainscope.cli.main import main; main()"
 
 Write = Callable[[bytes], None]
-VerdictName = Literal["pass", "fail", "error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +122,8 @@ def run_check(inputs: Inputs, job: Job, found: Found, folder: Path, write: Write
         baseline=found.source,
         baseline_note=shorten(printable(found.note), 1000),
     )
-    try:
+    with writing_in(bundle):
         (bundle / FILE).write_text(result.to_json(), encoding="ascii", newline="\n")
-    except OSError as error:
-        raise StoreError(f"{bundle / FILE}: cannot be written ({error.strerror})") from None
     return Checked(result, bundle)
 
 
@@ -191,15 +188,13 @@ def _environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _keep(out: Path, bundle: Path) -> None:
-    try:
+    with writing_in(bundle):
         bundle.mkdir(parents=True)
         for pattern in KEPT:
             for file in sorted(out.glob(pattern)):
                 target = bundle / file.relative_to(out)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, target)
-    except OSError as error:
-        raise StoreError(f"{error.filename or bundle}: cannot be written ({error.strerror})") from None
 
 
 def _verdict(code: int, lines: Sequence[str], has_document: bool, require_data: bool) -> tuple[VerdictName, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainscope.core.errors import GitHubError
-from trainscope.github.api import Api, segment
+from trainscope.github.api import Api, path_of
 from trainscope.github.artifact import Bundle
 from trainscope.github.job import part_of
 from trainscope.github.result import check_key
@@ -64,8 +64,7 @@ class Comments:
 
     def __init__(self, api: Api, repository: str, number: int, author: str = AUTHOR) -> None:
         self._api, self._author = api, author
-        owner, name = repository.split("/", 1)
-        self._issues = f"/repos/{segment(owner)}/{segment(name)}/issues"
+        self._issues = f"{path_of(repository)}/issues"
         self._comments = f"{self._issues}/{number}/comments"
 
     def put(self, body: str, marker: str, *, create: bool) -> Posted:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from trainscope.core.errors import ConfigError, GitHubError
 from trainscope.github.git import Git
+from trainscope.github.result import KEY
 
 BRANCH = "trainscope-data"
 ROOT = "runs"
@@ -22,9 +23,11 @@ TRIES = 40
 KEEP_SLACK = 1.2
 """How many times as many runs as wanted there may be before the branch is cut: cutting rewrites it."""
 _ENTRY = re.compile(
-    rf"{ROOT}/(?P<sha>[0-9a-f]{{40,64}})/(?P<key>[A-Za-z0-9][A-Za-z0-9._-]{{0,63}})/(?P<run>\d{{1,19}})-(?P<attempt>\d{{1,9}})/(?P<file>.+)",
+    rf"{ROOT}/(?P<sha>[0-9a-f]{{40,64}})/(?P<key>{KEY})/(?P<run>\d{{1,19}})-(?P<attempt>\d{{1,9}})/(?P<file>.+)",
     re.ASCII,
 )
+POINTS = re.compile(r"bundle/([0-9A-Za-z-]{1,40}\.arrow)", re.ASCII)
+"""Name, in an entry, of the points that later runs are compared with."""
 _BRANCH = re.compile(r"(?!.*(?:\.\.|//|\.lock$|@\{))[A-Za-z0-9][\w./-]{0,200}(?<![./])", re.ASCII)
 _RACE = re.compile(
     r"stale info|fetch first|non-fast-forward|cannot lock ref|failed to update ref|reference already exists|"

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from trainscope.core.errors import ConfigError, did_you_mean
 from trainscope.github.annotations import MAX_PER_LEVEL
 from trainscope.github.comment import AUTHOR
 from trainscope.github.history import BRANCH
 from trainscope.github.result import check_key
+from trainscope.report.document import FailOn
 
 PREFIX = "TRAINSCOPE_INPUT_"
 COMMENT_MODES = ("never", "auto", "always")
-FAIL_ON = ("never", "info", "warning", "error")
+FAIL_ON: tuple[str, ...] = get_args(FailOn)
 _URL = re.compile(r"https?://[^\s<>\"'`{}|\\^()\[\]]+")
 _LOGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,80}(\[bot\])?", re.ASCII)
 _ARTIFACT = re.compile(r"[^\":<>|*?\r\n\\/\0]{1,200}")

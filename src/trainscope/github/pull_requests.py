@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainscope.core.errors import ConfigError
-from trainscope.github.api import Api, segment
+from trainscope.github.api import Api, path_of
 from trainscope.github.job import Job, PullRequest, is_sha, part_of
 
 
@@ -15,7 +15,7 @@ def current_head(api: Api, repository: str, number: int) -> str:
     GitHubError
         If GitHub refuses, or cannot be reached.
     """
-    return str(part_of(api.get(f"/repos/{repository}/pulls/{number}"), "head", "sha") or "")
+    return str(part_of(api.get(f"{path_of(repository)}/pulls/{number}"), "head", "sha") or "")
 
 
 def pull_request_of_run(api: Api, job: Job) -> tuple[int, PullRequest | None]:
@@ -45,8 +45,7 @@ def pull_request_of_run(api: Api, job: Job) -> tuple[int, PullRequest | None]:
     owner, branch = part_of(run, "head_repository", "owner", "login"), part_of(run, "head_branch")
     if not isinstance(owner, str) or not isinstance(branch, str):
         return run_id, None
-    owner_of, name = job.repository.split("/", 1)
-    path = f"/repos/{segment(owner_of)}/{segment(name)}/pulls"
+    path = f"{path_of(job.repository)}/pulls"
     for found in api.pages(path, {"state": "open", "head": f"{owner}:{branch}"}):
         number, base = part_of(found, "number"), part_of(found, "base", "sha")
         if part_of(found, "head", "sha") == head and isinstance(number, int) and is_sha(base):
@@ -62,7 +61,7 @@ def artifact_of_run(api: Api, repository: str, run_id: int, name: str, limit: in
     GitHubError
         If GitHub refuses, cannot be reached, or the artifact has more than `limit` bytes.
     """
-    path = f"/repos/{repository}/actions/runs/{run_id}/artifacts"
+    path = f"{path_of(repository)}/actions/runs/{run_id}/artifacts"
     ids = [
         found["id"]
         for found in api.pages(path, {"name": name}, key="artifacts")
@@ -70,4 +69,4 @@ def artifact_of_run(api: Api, repository: str, run_id: int, name: str, limit: in
     ]
     if not ids:
         return None
-    return api.download(f"/repos/{repository}/actions/artifacts/{max(ids)}/zip", limit)
+    return api.download(f"{path_of(repository)}/actions/artifacts/{max(ids)}/zip", limit)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from trainscope.core.errors import ConfigError, GitHubError, ReadError, StoreError, TrainscopeError
-from trainscope.github.artifact import DOCUMENT, RECORDS, Bundle, read_folder
-from trainscope.github.history import Entry, History
+from trainscope.core.errors import ConfigError, GitHubError, ReadError, TrainscopeError, writing_in
+from trainscope.github.artifact import DOCUMENT, RECORD, Bundle, read_folder
+from trainscope.github.history import POINTS, Entry, History
 from trainscope.github.job import Job, is_sha, part_of
 from trainscope.github.result import FILE
 from trainscope.site import bundle as records
 from trainscope.site.archive import archived
-from trainscope.site.bundle import Record
+from trainscope.site.bundle import RECORDS, Record
 
 EVENTS = ("push", "schedule", "workflow_dispatch", "repository_dispatch", "release")
 """Events whose code is the repository's own."""
@@ -23,7 +22,6 @@ MAX_RUNS = 64
 MAX_POINTS_BYTES = 1 << 20
 """Most bytes of a run's points; a longer log is no baseline, because the branch keeps every one."""
 MAX_ENTRY_BYTES = 8 << 20
-_POINTS = re.compile(r"[0-9A-Za-z-]{1,40}\.arrow", re.ASCII)
 
 
 def check_event(job: Job) -> None:
@@ -87,19 +85,16 @@ def export_records(history: History, folder: Path) -> int:
     if not tip:
         raise GitHubError(f"there is no branch {history.branch} yet; record a run first")
     history.fetch(tip, blobs=True)
-    pattern = re.compile(rf"{RECORDS}/([0-9a-f]{{12}}(?:-\d{{1,6}})?)/{re.escape(records.NAME)}", re.ASCII)
     blobs: dict[str, str] = {}
     for entry in history.entries(tip):  # the oldest first, so that the newest stays
         for name, blob in entry.files.items():
-            match = pattern.fullmatch(name)
+            match = RECORD.fullmatch(name)
             if match is not None:
                 blobs[match[1]] = blob
-    try:
+    with writing_in(folder):
         for run, blob in blobs.items():
             (folder / run).mkdir(parents=True, exist_ok=True)
             (folder / run / records.NAME).write_bytes(history.read(blob))
-    except OSError as error:
-        raise StoreError(f"{error.filename or folder}: cannot be written ({error.strerror})") from None
     return len(blobs)
 
 
@@ -124,7 +119,8 @@ def _dated(record: Record, job: Job) -> Record:
 def _points(folder: Path, notes: list[str]) -> dict[str, bytes]:
     found = {}
     for path in sorted((folder / "bundle").glob("*.arrow"))[:MAX_RUNS]:
-        if not _POINTS.fullmatch(path.name):
+        name = f"bundle/{path.name}"
+        if not POINTS.fullmatch(name):
             continue
         try:
             content = path.read_bytes()
@@ -136,7 +132,7 @@ def _points(folder: Path, notes: list[str]) -> dict[str, bytes]:
                 "a baseline may have; log less often, or compare with a baseline file"
             )
             continue
-        found[f"bundle/{path.name}"] = content
+        found[name] = content
     return found
 
 

@@ -19,11 +19,13 @@ VERSION = "1.0"
 FILE = "check.json"
 MAX_OUTPUT_LINES, MAX_LINE = 20, 400
 
+KEY = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+"""Pattern of the name of a check: it stands in a path and in a comment's marker."""
 Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
-Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Key = Annotated[str, Field(pattern=rf"^{KEY}$")]
+VerdictName = Literal["pass", "fail", "error"]
 Line = Annotated[str, Field(max_length=MAX_LINE)]
 RunNumber = Annotated[int, Field(ge=0, lt=2**63)]
-_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 
 class BaselineSource(Part):
@@ -45,7 +47,7 @@ class CheckResult(Part):
     version: str = Field(default=VERSION, pattern=r"^1\.\d{1,6}$")
     key: Key = "default"
     """Name of this check among several of a repository."""
-    verdict: Literal["pass", "fail", "error"]
+    verdict: VerdictName
     exit_code: Annotated[int, Field(ge=0, le=255)]
     """Of ``trainscope ci``."""
     reason: Annotated[str, Field(max_length=1000)] = ""
@@ -72,6 +74,6 @@ def check_key(key: str) -> str:
     ConfigError
         If it is none that can stand in a path and in a comment's marker.
     """
-    if not _KEY.fullmatch(key):
+    if not re.fullmatch(KEY, key, re.ASCII):
         raise ConfigError(f"key: {key[:80]!r} is no name; use up to 64 letters, digits, dots, dashes and underscores")
     return key

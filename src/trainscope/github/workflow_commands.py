@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from trainscope.core.errors import StoreError
+from trainscope.core.errors import writing_in
 from trainscope.report.text import well_formed
 
 MAX_MESSAGE = 4096
@@ -49,11 +49,8 @@ def append(path: Path, text: str) -> None:
     StoreError
         If it cannot be written.
     """
-    try:
-        with path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(well_formed(text))
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written ({error.strerror})") from None
+    with writing_in(path), path.open("a", encoding="utf-8", newline="\n") as file:
+        file.write(well_formed(text))
 
 
 def _assignment(name: str, value: str) -> str:

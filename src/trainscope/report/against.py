@@ -69,8 +69,7 @@ def analyze_alone(runs: Sequence[Run], settings: Settings, missing: ReadError | 
     reason = missing.reason if isinstance(missing, ReadError) else str(missing)
     lost = ErrorEntry(kind="no_data", source=portable(path), reason=printable(f"no baseline: {reason}"))
     judged = [
-        Judged(run, judge(run, configure(settings, others=IDS)), tuple(entry.judged))
-        for run, entry in zip(runs, plain.document.runs, strict=True)
+        replace(one, detectors=tuple(entry.judged)) for one, entry in zip(plain.alone, plain.document.runs, strict=True)
     ]
     document = build_document(judged, settings, [*plain.document.errors, lost])
     return replace(plain, document=document, failures=(*plain.failures, str(missing)))

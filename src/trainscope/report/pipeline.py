@@ -35,6 +35,8 @@ class Analysis:
     """Run id to run, for outputs that draw charts."""
     failures: tuple[str, ...] = ()
     """Why a log could not be judged, a line each, with the path as it was given."""
+    alone: tuple[Judged, ...] = ()
+    """The runs in the document's order, and what the detectors say of each by itself, whatever it was compared with."""
 
 
 def analyze(
@@ -165,7 +167,7 @@ def analysis_of(judged: Sequence[Judged], settings: Settings, errors: Sequence[E
     """Return the document of runs that were judged already, with the runs."""
     document = build_document(judged, settings, errors)
     runs = {entry.id: one.run for entry, one in zip(document.runs, judged, strict=True)}
-    return Analysis(document, MappingProxyType(runs))
+    return Analysis(document, MappingProxyType(runs), alone=tuple(judged))
 
 
 def _why_unjudged(one: Judged) -> ReadError | None:

@@ -23,9 +23,11 @@ from trainscope.report.document import Number, Part, RunEntry, Verdict
 
 VERSION = "1"
 NAME = "record.js"
+RECORDS = "records"
+"""Folder beside a report in which the records of its runs lie, each in a folder of its id."""
 MAX_BYTES = 512 * 1024
 """Greatest size of a record; what does not fit is left out, least telling first, and counted in `left_out`."""
-_HEAD, _TAIL = "tsRun(", ");\n"
+HEAD, TAIL = "tsRun(", ");\n"
 
 
 class Curve(Part):
@@ -148,7 +150,7 @@ def to_text(record: Record) -> str:
     data = record.model_dump(mode="json", exclude_defaults=True)
     text = json.dumps({"version": record.version, **data}, separators=(",", ":"), allow_nan=False)
     # In a script element "</" would end it, in whatever string it stands.
-    return _HEAD + text.replace("<", "\\u003c") + _TAIL
+    return HEAD + text.replace("<", "\\u003c") + TAIL
 
 
 def from_text(text: str, source: str) -> Record:
@@ -159,10 +161,10 @@ def from_text(text: str, source: str) -> Record:
     ReadError
         If it is no record, a damaged one, or one of a later version.
     """
-    if not text.startswith(_HEAD) or not text.endswith(_TAIL):
+    if not text.startswith(HEAD) or not text.endswith(TAIL):
         raise ReadError(source, "not a whole record of a run; build the site from the log again")
     try:
-        data = json.loads(text[len(_HEAD) : -len(_TAIL)])
+        data = json.loads(text[len(HEAD) : -len(TAIL)])
     except ValueError:
         raise ReadError(source, "a damaged record of a run; build the site from the log again") from None
     version = str(data.get("version", "")) if isinstance(data, dict) else ""
@@ -199,6 +201,6 @@ def is_record(path: Path) -> bool:
     """Tell whether a file is a record, by its first bytes."""
     try:
         with path.open("rb") as file:
-            return file.read(len(_HEAD) + 1) == b"tsRun({"
+            return file.read(len(HEAD) + 1) == b"tsRun({"
     except OSError:
         return False

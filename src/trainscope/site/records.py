@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from trainscope.core.settings import Settings
-from trainscope.detectors import configure, judge
-from trainscope.diagnosis.compare import IDS
-from trainscope.report.build import Judged
 from trainscope.report.cases import case_of
 from trainscope.report.pipeline import Analysis
 from trainscope.site import bundle
@@ -16,16 +13,12 @@ from trainscope.site.collect import record_of
 from trainscope.site.plans import plan_for
 from trainscope.store import stream
 
-FOLDER = "records"
-
 
 def records_of(analysis: Analysis, settings: Settings) -> list[Record]:
     """Return the record of each run of an analysis, in its order."""
-    chosen = configure(settings, others=IDS)
     found = []
-    for entry in analysis.document.runs:
-        run = analysis.runs[entry.id]
-        case = case_of(Judged(run, judge(run, chosen), tuple(one.detector.id for one in chosen)))
+    for entry, one in zip(analysis.document.runs, analysis.alone, strict=True):
+        case = case_of(one)
         found.append(record_of(case, entry, settings, plan_for(case, entry)))
     return found
 

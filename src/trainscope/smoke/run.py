@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainscope.core.errors import StoreError, TrainingFailedError
+from trainscope.core.errors import TrainingFailedError, writing_in
 from trainscope.smoke import convert
 from trainscope.smoke.command import Outcome, Watcher, Wish, execute
 from trainscope.smoke.records import Record, read, startup_fault
@@ -48,15 +48,13 @@ def smoke(wish: Wish, out: Path, watch: Watcher) -> Smoke:
     StoreError
         If `out` cannot be written.
     """
-    try:
+    with writing_in(out):
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="trainscope-") as folder:
             outcome = execute(wish, Path(folder), out / LOG_FILE, watch)
             records = read(Path(folder))
             _judge(outcome, records, startup_fault(Path(folder)), wish)
             paths = convert.write(records, wish, out)
-    except OSError as error:
-        raise StoreError(f"{error.filename or out}: cannot be written ({error.strerror})") from None
     first = records[0]
     return Smoke(
         tuple(paths),
