@@ -115,7 +115,9 @@ def _why_not(replay: Run, config: ReplayConfig) -> str | None:
     if has_loader and config.method == "skip_update":
         return "the script reads a DataLoader, whose batches are dropped; plan anew with trainscope replay --run"
     if not has_loader and replay.get("batch_index") is None:
-        return "the script reads no DataLoader and calls no module that trains, so that its batches cannot be told apart"
+        return (
+            "the script reads no DataLoader and calls no module that trains, so that its batches cannot be told apart"
+        )
     if not dropped:
         return f"none of the batches {ranges(config.skip_batches)} was reached: {_way_out(replay)}"
     return f"the batches {ranges(missing)} were not reached: {_way_out(replay)}"
