@@ -205,3 +205,18 @@ def test_settings_that_someone_chose_are_shown_and_the_rest_is_counted(
         assert shown in text
         assert "facts that the recorder found out" in text
         assert "smoke.rank" not in text
+
+
+def test_a_file_that_is_no_report_is_never_written_over(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "thesis.md").write_text("# My thesis on trainscope\n")
+    assert run(["report", "--run", str(root / "jump0"), "--out", str(tmp_path / "thesis.md")]) == 2
+    assert "is there and is no report; name another file" in capsys.readouterr().err
+    assert (tmp_path / "thesis.md").read_text() == "# My thesis on trainscope\n"
+    (tmp_path / "empty").touch()
+    asked = (["--run", str(root / "jump0")], ["--runs", str(root)], ["--run", str(root / "jump0"), "--diff", "10:20"])
+    for what in asked:
+        for form in ("markdown", "json", "html"):
+            again = ["report", *what, "--format", form, "--out", str(tmp_path / "empty")]
+            assert run(again) == 0, "over an empty file, and over every other report"
