@@ -25,10 +25,15 @@ demo: setup
 	@echo "--- logs that real trainings wrote earlier: one healthy, one with a loss spike, one overfitting"
 	$(BIN)/trainscope analyze $(SHOWN) --fail-on never
 	@echo "--- a small GPT with a bad batch and a learning-rate drift, recorded layer by layer while it trains"
-	$(BIN)/python examples/gpt2_spike_demo.py
+	@rm -rf out/runs/gpt2_spike_demo
+	$(BIN)/python examples/gpt2_spike_demo.py --run-dir out/runs
+	@echo "--- why it broke: its case file, and the plan to train again"
+	$(BIN)/trainscope report --run out/runs/gpt2_spike_demo | head -n 24
+	$(BIN)/trainscope report --run out/runs/gpt2_spike_demo --format html --out out/case.html
+	$(BIN)/trainscope replay --run out/runs/gpt2_spike_demo --out out/replay_config.json
 	@echo "--- every example in one HTML report"
 	$(BIN)/trainscope analyze $(LOGS) --fail-on never --output html --out out/report.html
-	@echo "Open out/report.html in a browser. To judge your own log: $(BIN)/trainscope analyze PATH"
+	@echo "Open out/report.html and out/case.html in a browser. To judge your own log: $(BIN)/trainscope analyze PATH"
 
 test: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -180,6 +180,53 @@ def test_a_recorded_spike_is_planned_and_the_plan_is_proven(cli, tmp_path):
     assert (result.code, "names no run to compare with" in result.err) == (2, True)
 
 
+DRAWN = """
+    import torch
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    text = torch.randint(8, (20_000,)).cumsum(0).remainder(8)
+    model = torch.nn.Sequential(torch.nn.Embedding(32, 16), torch.nn.Dropout(0.1), torch.nn.Linear(16, 32))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+
+    def get_batch(step):
+        starts = torch.randint(len(text) - 25, (8, 1))
+        tokens = text[starts + torch.arange(25)]
+        return torch.randint(8, 32, tokens.shape) if 120 <= step < 123 else tokens
+
+    for step in range(240):
+        tokens = get_batch(step)
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.slow
+def test_a_script_without_a_loader_is_replayed_by_undoing_updates(cli, tmp_path):
+    """As nanoGPT draws its batches: random offsets, so that leaving out a draw would change all that follow."""
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(textwrap.dedent(DRAWN))
+    train = ("--", sys.executable, "train.py")
+    assert cli("smoke", "--steps", "220", *train).code == 0
+    planned = cli("replay", "--run", "trainscope_smoke/smoke")
+    assert "by undoing their updates" in planned.out
+    assert 'if step in set(json.load(open("replay_config.json"))["steps"]): continue' in planned.out
+    plan = load(tmp_path / "replay_config.json")
+    assert (plan.action, plan.method, plan.skip_batches) == ("skip", "skip_update", [120, 121, 122])
+    result = cli("smoke", "--replay", "replay_config.json", *train)
+    assert result.code == 0, result.out + result.err
+    assert result.out.startswith(
+        "replay: verified: 3 batches left out by undoing their updates: the incident of step 120 is gone"
+    )
+    assert "the loss is the same, bit by bit, for the 120 steps before step 120" in result.out
+
+    old = plan.model_copy(update={"method": "drop_batch"})
+    (tmp_path / "old.json").write_text(old.to_json())
+    result = cli("smoke", "--replay", "old.json", *train)
+    assert (result.code, "plan anew with trainscope replay --run" in result.out) == (2, True)
+
+
 def test_a_wrong_list_is_one_line_although_the_checkpoint_is_not_here(cli):
     result = cli("replay", "--checkpoint", "far.pt", "--skip-batches", "5-3")
     assert (result.code, result.err) == (2, "error: --skip-batches: '5-3' runs backwards\n")

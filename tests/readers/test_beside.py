@@ -1,5 +1,6 @@
 """The configuration that stands beside a log."""
 
+import itertools
 import json
 import pickle
 
@@ -124,6 +125,16 @@ def test_aliases_that_multiply_are_cut_off():
     found, left_out = flat(parse_yaml("\n".join(lines)))
     assert len(found) <= MAX_NODES
     assert left_out > 0
+
+
+def test_lists_in_lists_that_multiply_are_not_looked_into():
+    """Nine levels of nine aliases are 387 million words."""
+    text = "a: &a [x, x, x, x, x, x, x, x, x]\n"
+    for before, name in itertools.pairwise("abcdefghi"):
+        text += f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
+    found, left_out = flat(parse_yaml(text))
+    assert found == {"a": "[x, x, x, x, x, x, x, x, x]"}
+    assert left_out == 8
 
 
 def test_secrets_are_masked_by_their_name_and_by_their_look():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
 
-from .conftest import Record, numbers, plain, script
+from .conftest import SCRIPTS, Record, numbers, plain, script
 
 pytestmark = pytest.mark.slow
 
@@ -112,6 +113,22 @@ def test_a_replay_drops_whole_windows_of_accumulation(record: Record, name: str)
 
 def test_a_replay_that_drops_nothing_trains_the_same_bit_by_bit(record: Record):
     assert numbers(record(*script("plain"), skip=()).output) == numbers(plain(script("plain")))
+
+
+def test_a_stream_that_one_process_reads_for_all_has_the_batches_of_all_at_each_step(record: Record):
+    pytest.importorskip("accelerate")
+    alone = record(*script("dispatched"), skip=(2, 5))
+    assert positions(alone.runs[0]) == [0, 1, 3, 4, 6, 7]
+    launch = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", str(SCRIPTS / "dispatched.py"))
+    whole = record(*launch)
+    assert positions(whole.runs[0]) == [0, 2, 4, 6]
+    assert whole.runs[0].series["batch/count"].value.tolist() == [2, 2, 2, 2]
+    replay = record(*launch, skip=(2, 3))
+    assert positions(replay.runs[0]) == [0, 4, 6]
+    got, again = ([line for line in one.output.splitlines() if line.startswith("got ")] for one in (whole, replay))
+    for rank in "01":
+        mine, theirs = ([line for line in lines if line.split()[1] == rank] for lines in (got, again))
+        assert theirs == [line for place, line in enumerate(mine) if place != 1]
 
 
 def test_a_batch_of_a_second_epoch_can_be_dropped(record: Record):

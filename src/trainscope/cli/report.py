@@ -60,11 +60,31 @@ def report(
     if out is not None:
         used = settings_file(config)
         check_writable(out, [used] if used is not None else [])
+        _check(out)
     reported = _reported(run, roots, diff, settings, out)
     written = _write(reported, form, out)
     for failure in reported.failures:
         tell(failure)
     return ExitCode.CANNOT_JUDGE if reported.failures or not written else ExitCode.PASS
+
+
+def _check(out: Path) -> None:
+    """Refuse to write over a file that is no report.
+
+    Raises
+    ------
+    ConfigError
+        If it is something else, or cannot be read.
+    """
+    from trainscope.core.errors import ConfigError
+    from trainscope.report.case_outputs import is_report
+
+    try:
+        foreign = out.is_file() and not is_report(out)
+    except OSError as error:
+        raise ConfigError(f"--out {out}: is there and cannot be read ({error.strerror}); name another file") from None
+    if foreign:
+        raise ConfigError(f"--out {out}: is there and is no report; name another file")
 
 
 def _reported(

@@ -66,7 +66,7 @@ def _explanation(case: Case) -> Explanation:
         cause=case.cause,
         title=case.title,
         weight=case.strength,
-        because=case.because,
+        because=tuple(text for text in case.because if text != case.title),
         missing=case.missing,
         layer=layer,
         parameter=parameter,
@@ -74,12 +74,17 @@ def _explanation(case: Case) -> Explanation:
     )
 
 
+def _unsaid(title: str, because: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a title as evidence, unless the evidence says it already."""
+    return () if any(text.startswith(title) for text in because) else (title,)
+
+
 def _together(first: Explanation, second: Explanation) -> Explanation:
     """Return two cases for one cause as one explanation; the stronger gives it its title."""
     return replace(
         first,
         weight=first.weight + AGAIN * second.weight,
-        because=tuple(dict.fromkeys((*first.because, second.title, *second.because))),
+        because=tuple(dict.fromkeys((*first.because, *_unsaid(second.title, second.because), *second.because))),
         missing=tuple(dict.fromkeys((*first.missing, *second.missing))),
         layer=first.layer or second.layer,
         parameter=first.parameter or second.parameter,

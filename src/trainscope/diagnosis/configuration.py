@@ -20,12 +20,13 @@ _ABOUT = (
 
 def changed(run: Run, base: Run) -> tuple[tuple[str, Scalar, Scalar], ...]:
     """Return (setting, in the baseline, now) for each that differs; missing is None."""
-    keys = [k for k in dict.fromkeys((*base.config, *run.config)) if _chosen(k)]
+    keys = [k for k in dict.fromkeys((*base.config, *run.config)) if is_chosen(k)]
     pairs = ((k.removeprefix("smoke."), base.config.get(k), run.config.get(k)) for k in keys)
     return tuple((k, before, now) for k, before, now in pairs if before != now)
 
 
-def _chosen(key: str) -> bool:
+def is_chosen(key: str) -> bool:
+    """Tell whether someone chose a setting, as opposed to what a recorder found out."""
     if not key.startswith(("smoke.", "env.")):
         return True
     return key.startswith(_ABOUT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -102,6 +103,11 @@ def said(sign: Sign) -> str:
     of = f" of {sign.where}" if sign.where is not None and sign.detector is None else ""
     when = "" if "step" in sign.event else f" at step {sign.step}"
     return f"{'' if sign.is_sentence else subject + of + ' '}{sign.event}{when}"
+
+
+def headline(sign: Sign) -> str:
+    """Return what a sign says first, without the numbers behind a colon or semicolon."""
+    return re.split(r"[:;] ", said(sign), maxsplit=1)[0]
 
 
 def because(*signs: Sign | None) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from trainscope.core import facts
 from trainscope.core.run import Run
-from trainscope.diagnosis.evidence import Case, Evidence, because, said
+from trainscope.diagnosis.evidence import Case, Evidence, because, headline
 from trainscope.diagnosis.signs import Cause, Sign
 
 
@@ -88,7 +88,7 @@ def _case(e: Evidence, sign: Sign, fault: Fault, factor: float = 1.0) -> Case:
     return Case(
         Cause.SCHEDULE if runs_away else fault.cause,
         fault.strength * factor,
-        fault.title or said(sign),
+        fault.title or headline(sign),
         because(sign),
         where=sign.where or _parameter(e.run, sign),
         fixes=() if finding is None else finding.fixes,

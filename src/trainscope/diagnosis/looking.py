@@ -1,8 +1,8 @@
 """The story's own look around an incident: every quantity that left its usual range there, and where first.
 
 Run-wide series, per-layer statistics and routing shares are all held against the run before the incident. Three
-things are exact and need no range: a value that is not finite, a learning rate that leaps, and weights that change by
-more than the optimizer's update.
+things are exact and need no range: a value that is not finite, a learning rate that leaps or climbs, and weights that
+change by more than the optimizer's update.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from trainscope.core.run import LayerTable, Run, Series
 from trainscope.detectors.base import number
 from trainscope.detectors.engine.rates import LEAP, are_deliberate
+from trainscope.diagnosis.climb import climb
 from trainscope.diagnosis.departures import HISTORY, Departure, departures
 from trainscope.diagnosis.signs import Sign, Stage
 from trainscope.diagnosis.watched import LAYERS, LOAD, SERIES, Watched
@@ -52,7 +53,7 @@ def _series_signs(run: Run, first: int, last: int) -> Iterator[Sign]:
         if bad is not None and watched.stage is not Stage.DATA:
             yield Sign(bad, watched.stage, name, "stopped being finite", end_step=bad)
         if name == "learning_rate":
-            yield from _rate_leaps(series, first, last)
+            yield from list(_rate_leaps(series, first, last)) or _rate_climb(series, first, last)
             continue
         found = departures(series.step, series.value[None, :], watched.watch, first, last)[0]
         if found is not None:
@@ -84,6 +85,15 @@ def _rate_leaps(rate: Series, first: int, last: int) -> Iterator[Sign]:
             end = int(rate.step[i + int(back[0])]) if len(back) else None
             yield Sign(step, Stage.SCHEDULE, rate.name, _moved(before, after), end_step=end)
             return
+
+
+def _rate_climb(rate: Series, first: int, last: int) -> Iterator[Sign]:
+    """Yield the climb of a learning rate that no single step shows."""
+    found = climb(rate.finite(), first, last)
+    if found is not None:
+        moved = _moved(found.before, found.top)
+        event = f"{moved} from step {found.step} to {found.end_step}, a little at every step"
+        yield Sign(found.step, Stage.SCHEDULE, rate.name, event, end_step=found.end_step)
 
 
 def _layer_signs(table: LayerTable, first: int, last: int) -> list[Sign]:

@@ -5,7 +5,7 @@ A docstring here is the pattern; a function returns its case, or None where the 
 
 from __future__ import annotations
 
-from trainscope.diagnosis.evidence import Case, Evidence, absent, because, changed_before, fell_at_once, said
+from trainscope.diagnosis.evidence import Case, Evidence, absent, because, changed_before, fell_at_once, headline, said
 from trainscope.diagnosis.looking import ITSELF
 from trainscope.diagnosis.numerics import lone_update, one_gradient
 from trainscope.diagnosis.signs import Cause, Sign, Stage
@@ -50,7 +50,7 @@ def bad_batch(e: Evidence) -> Case | None:
 
 
 def _unlike(odd: Sign) -> str:
-    return said(odd) if odd.detector else f"the batch of step {odd.step} is unlike those before it: {said(odd)}"
+    return headline(odd) if odd.detector else f"the batch of step {odd.step} is unlike those before it: {said(odd)}"
 
 
 def _harmless(odd: Sign) -> Case:

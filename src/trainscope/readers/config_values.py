@@ -100,7 +100,8 @@ def _scalar(item: object) -> object:
     if item is None or isinstance(item, (bool, int, float)):
         return item
     if isinstance(item, (list, tuple)) and len(item) <= MAX_LIST:
-        parts = [_scalar(part) for part in item]
+        # A list in a list is none; nobody looks into it, because aliases can make it endless.
+        parts = [_Unknown if isinstance(part, (list, tuple)) else _scalar(part) for part in item]
         if not any(part is _Unknown or (isinstance(part, str) and part.startswith("[")) for part in parts):
             return f"[{', '.join(map(str, parts))}]"[:MAX_TEXT]
     if type(item).__module__ == "datetime":

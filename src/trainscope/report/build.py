@@ -18,6 +18,7 @@ from trainscope.detectors import Judgement
 from trainscope.diagnosis.signs import Story
 from trainscope.diagnosis.story import tell
 from trainscope.report import gate
+from trainscope.report.axis_words import in_words
 from trainscope.report.document import (
     SCHEMA_VERSION,
     Baseline,
@@ -119,7 +120,7 @@ def build_document(
 
 def _run_entry(identity: str, one: Judged) -> RunEntry:
     run = one.run
-    story, incidents = told(tell(run, one.judgement.findings) if one.stories is None else one.stories)
+    story, incidents = told(tell(run, one.judgement.findings) if one.stories is None else one.stories, run.x_axis)
     return RunEntry.model_validate(
         {
             "id": identity,
@@ -133,7 +134,7 @@ def _run_entry(identity: str, one: Judged) -> RunEntry:
             "notes": [_note(n) for n in run.notes],
             "judged": [d for d in one.detectors if d not in {s.detector for s in one.judgement.skipped}],
             "skipped": [SkippedEntry(detector=s.detector, reason=well_formed(s.reason)) for s in one.judgement.skipped],
-            "findings": _findings(one.judgement.findings, one.known),
+            "findings": _findings(one.judgement.findings, one.known, run.x_axis),
             "story": story,
             "incidents": incidents,
         }
@@ -182,12 +183,12 @@ def _note(note: Note) -> NoteEntry:
     )
 
 
-def _findings(findings: Iterable[Finding], known: Mapping[str, Severity] | None) -> list[FindingEntry]:
+def _findings(findings: Iterable[Finding], known: Mapping[str, Severity] | None, x_axis: str) -> list[FindingEntry]:
     seen: Counter[str] = Counter()
     entries = []
     for finding in findings:
         seen[finding.fingerprint] += 1
-        entries.append(_finding(finding, seen[finding.fingerprint], _status(finding, known)))
+        entries.append(_finding(finding, seen[finding.fingerprint], _status(finding, known), x_axis))
     return entries
 
 
@@ -199,21 +200,21 @@ def _status(finding: Finding, known: Mapping[str, Severity] | None) -> str | Non
     return "known" if before is not None and before >= finding.severity else "new"
 
 
-def _finding(finding: Finding, occurrence: int, status: str | None) -> FindingEntry:
+def _finding(finding: Finding, occurrence: int, status: str | None, x_axis: str) -> FindingEntry:
     return FindingEntry.model_validate(
         {
             "fingerprint": finding.fingerprint,
             "detector": finding.detector,
             "severity": finding.severity.label,
             "title": well_formed(finding.title),
-            "message": well_formed(finding.message),
+            "message": in_words(finding.message, x_axis),
             "metric": None if finding.metric is None else well_formed(finding.metric),
             "layer": None if finding.layer is None else well_formed(finding.layer),
             "start_step": finding.start_step,
             "end_step": finding.end_step,
             "peak_step": finding.peak_step,
             "evidence": _evidence(finding.evidence),
-            "fixes": [well_formed(f) for f in finding.fixes],
+            "fixes": [in_words(f, x_axis) for f in finding.fixes],
             "status": status,
             "occurrence": occurrence,
         }

@@ -8,6 +8,7 @@ from trainscope.core.run import Run
 from trainscope.diagnosis.case import Case
 from trainscope.diagnosis.signs import Story
 from trainscope.diagnosis.weight_change import LayerChange, WeightChange, between
+from trainscope.report.axis_words import in_words
 from trainscope.report.case_document import CaseEntry, LayerChangeEntry, ReplayEntry, Status, WeightChangeEntry
 from trainscope.report.case_text import broke_at
 from trainscope.report.document import RunEntry
@@ -56,8 +57,8 @@ def _summary(case: Case, run: RunEntry) -> str:
         if not case.is_stable:
             return "No detector could judge this run."
         return f"Nothing at or above warning: {plural(len(case.judged), 'detector')} judged {run.steps.count} {x}s."
-    title = well_formed(story.explanations[0].title) if story.explanations else None
-    return broke_at(x, story.onset, title, story.lead)
+    title = in_words(story.explanations[0].title, x) if story.explanations else None
+    return broke_at(x, story.onset, title, story.lead, is_error=any(f.severity == "error" for f in run.findings))
 
 
 def _unknown(case: Case, change: WeightChange | None) -> list[str]:

@@ -12,7 +12,7 @@ from trainscope.core.run import FloatArray
 from trainscope.report.axis import step_axis, value_axis
 from trainscope.report.case_document import BandEntry
 from trainscope.report.case_text import STAGES
-from trainscope.report.charts import BOTTOM, LEFT, RIGHT, TOP, Chart, Line, Mark, Shade, Tick, spread
+from trainscope.report.charts import BOTTOM, LEFT, RIGHT, TOP, Chart, Line, Mark, Shade, Tick, framed, spread
 from trainscope.report.frame import Frame
 from trainscope.report.part import Number
 from trainscope.report.story_document import Incident, StoryEvent
@@ -127,24 +127,14 @@ def fate_chart(band: BandEntry, width: float, height: float) -> Chart | None:
         Line("nearest stable run", "eval", _path(x, frame.y(other), np.isfinite(other)), "", ()),
         Line("these runs", "loss", _path(x, frame.y(median), ~np.isnan(median)), _area(frame, x, low, high), ()),
     ]
-    return Chart(
-        width=width,
-        height=height,
-        left=frame.left,
-        right=frame.right,
-        top=frame.top,
-        bottom=frame.bottom,
+    return framed(
+        frame,
         x_ticks=tuple(
             Tick(round(float(frame.x(t)), 1), text if t <= 0 else f"+{text}")
             for t, text in zip(frame.x_axis.ticks, frame.x_axis.labels, strict=True)
         ),
-        y_ticks=tuple(
-            Tick(round(float(frame.y(t)), 1), text)
-            for t, text in zip(frame.y_axis.ticks, frame.y_axis.labels, strict=True)
-        ),
         lines=tuple(line for line in lines if line.path),
         shades=(Shade(onset - 1.0, 2.0, False, onset, mark),),
-        outliers=(),
         rug=tuple(round(float(v), 1) for v in x[np.isinf(median)]),
         alt=_alt(band),
         hints=("log scale",) if frame.y_axis.log else (),

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FATE_HEIGHT = 240.0
 WORDS: Mapping[str, str] = {"broken": "Broken", "stable": "Stable", "unjudged": "Not judged"}
+TROUBLE = "Trouble"
+"""The word for a run that has warnings and no error."""
 TONES: Mapping[str, str] = {"broken": "fail", "stable": "pass", "unjudged": "error"}
 
 
@@ -68,7 +70,7 @@ def render(file: CaseFile, runs: Sequence[Run] = ()) -> str:
         The run of a case, for its charts; it is shown without them if it is not there.
     """
     env = _environment()
-    css = stylesheet(env, "report.css") + stylesheet(env, "case.css")
+    css = stylesheet(env, "report.css", "case.css")
     # The policy allows this one style sheet, by its hash, and nothing else: no script, no request.
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     return env.get_template("case.html.j2").render(
@@ -77,6 +79,7 @@ def render(file: CaseFile, runs: Sequence[Run] = ()) -> str:
         clusters=[] if file.survey is None else [_cluster(c) for c in file.survey.clusters],
         names={} if file.survey is None else {m.id: m for m in file.survey.members},
         words=WORDS,
+        trouble=TROUBLE,
         tones=TONES,
         titles=TITLES,
         actions=case_text.ACTIONS,
@@ -124,6 +127,7 @@ def _environment() -> Environment:
         "probability": case_text.probability,
         "replay_words": case_text.replay_words,
         "setting": case_text.setting,
+        "settings_shown": case_text.settings_shown,
         "grown": case_text.grown,
         "longest": longest,
     }

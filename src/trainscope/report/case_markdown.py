@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from trainscope.report.case_document import (
     CaseEntry,
@@ -19,11 +19,11 @@ from trainscope.report.case_text import (
     events_of,
     grown,
     replay_words,
-    setting,
+    settings_shown,
     where_first,
     without_number,
 )
-from trainscope.report.document import ErrorEntry
+from trainscope.report.document import ErrorEntry, FindingEntry, RunEntry
 from trainscope.report.gate import describe
 from trainscope.report.markdown import cell, code, details, escape, finding_lines, row
 from trainscope.report.story_document import ExplanationEntry, Incident, StoryEvent
@@ -32,6 +32,7 @@ from trainscope.report.text import figure, label, plural
 
 MARKS: Mapping[str, str] = {"broken": "❌", "stable": "✅", "unjudged": "⚠️"}
 MOST_BATCHES = 20
+TOLD_ABOVE = "Told above, under What happened."
 
 
 def render(file: CaseFile) -> str:
@@ -59,11 +60,16 @@ def errors_lines(errors: Sequence[ErrorEntry]) -> Iterator[str]:
     yield ""
 
 
+def mark(case: CaseEntry) -> str:
+    """Return the sign of a verdict: trouble without an error has that of a warning."""
+    return MARKS["unjudged"] if case.status == "broken" and not case.counts.error else MARKS[case.status]
+
+
 def _case(case: CaseEntry) -> Iterator[str]:
     run = case.run
     yield f"# Case file: {escape(label(run.name))}"
     yield ""
-    yield f"{MARKS[case.status]} **{escape(case.summary)}**"
+    yield f"{mark(case)} **{escape(case.summary)}**"
     yield ""
     steps = f"{run.x_axis}s {run.steps.first} to {run.steps.last}"
     yield " · ".join((code(run.source), escape(label(run.format)), steps, describe(case.counts)))
@@ -80,8 +86,9 @@ def _case(case: CaseEntry) -> Iterator[str]:
     if not run.findings:
         yield f"None; {plural(len(run.judged), 'detector')} ran."
         yield ""
+    given = {fix for incident in run.incidents for one in incident.explanations for fix in one.fixes}
     for finding in run.findings:
-        yield from finding_lines(finding, run)
+        yield from finding_lines(_unsaid(finding, run, given), run)
     if case.replay is not None:
         yield from _replay(case.replay)
     if case.unknown:
@@ -90,6 +97,14 @@ def _case(case: CaseEntry) -> Iterator[str]:
         yield from (f"- {escape(text)}" for text in case.unknown)
         yield ""
     yield from _rest(case)
+
+
+def _unsaid(finding: FindingEntry, run: RunEntry, given: Collection[str]) -> FindingEntry:
+    """Return a finding without what the story above says of it already."""
+    events = [event.event for event in run.story if event.detector == finding.detector]
+    is_told = any(event[1:] in finding.message for event in events)
+    fixes = [fix for fix in finding.fixes if fix not in given]
+    return finding.model_copy(update={"fixes": fixes} | ({"message": TOLD_ABOVE} if is_told else {}))
 
 
 def _incident(incident: Incident, events: Sequence[StoryEvent], which: str, x_name: str) -> Iterator[str]:
@@ -183,6 +198,9 @@ def _rest(case: CaseEntry) -> Iterator[str]:
     if run.skipped:
         lines = [f"{code(s.detector)}: {escape(s.reason)}" for s in run.skipped]
         yield from details(f"{plural(len(run.skipped), 'detector')} had nothing to judge", lines)
-    if run.config:
-        lines = [f"{code(key)} = {escape(label(setting(value)))}" for key, value in run.config.items()]
-        yield from details(f"Configuration ({len(run.config)})", lines)
+    settings, more = settings_shown(run)
+    lines = [f"{code(key)} = {escape(label(value))}" for key, value in settings]
+    if more:
+        lines.append(f"{plural(more, 'fact')} that the recorder found out: {code('--format json')} has all")
+    if lines:
+        yield from details(f"Settings ({len(settings)})", lines)

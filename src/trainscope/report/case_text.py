@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trainscope.core.positions import ranges
+from trainscope.diagnosis.configuration import is_chosen
 from trainscope.report.case_document import (
     BandEntry,
     ClusterEntry,
@@ -74,6 +75,16 @@ def setting(value: Scalar) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return value if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+_EMPTY = (None, "", "[]", "{}")
+
+
+def settings_shown(run: RunEntry) -> tuple[list[tuple[str, str]], int]:
+    """Return the settings that someone chose, and how many facts a recorder found out beside them."""
+    chosen = {key: value for key, value in run.config.items() if is_chosen(key)}
+    shown = [(key.removeprefix("smoke."), setting(value)) for key, value in chosen.items() if value not in _EMPTY]
+    return shown, len(run.config) - len(shown)
 
 
 def trait_words(trait: TraitEntry) -> tuple[str, str, str]:
@@ -154,9 +165,15 @@ def grown(ratio: Number | None) -> str:
     return "-" if ratio is None else f"x{figure(ratio)}"
 
 
-def broke_at(x: str, onset: int, title: str | None, lead: int | None) -> str:
-    """Return an incident in a sentence or two: where it began, its likeliest cause, and how long before the loss."""
-    said = f"Broke at {x} {onset}"
+def broke_at(x: str, onset: int, title: str | None, lead: int | None, *, is_error: bool = True) -> str:
+    """Return an incident in a sentence or two: where it began, its likeliest cause, and how long before the loss.
+
+    Parameters
+    ----------
+    is_error : bool
+        Whether anything of it is an error; of warnings alone nobody says that the run broke.
+    """
+    said = f"{'Broke' if is_error else 'Trouble'} at {x} {onset}"
     if title is not None:
         said += f": {title}"
     if lead is None:

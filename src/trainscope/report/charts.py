@@ -145,24 +145,48 @@ def draw(
     broken = np.unique(np.concatenate([e.broken for e in envelopes])).astype(np.float64)
     rug = frame.column_x(broken) if last > first else frame.x(np.full(len(broken), float(first)))
     inside = [m for m in marks if m.start <= last and m.end >= first]
-    return Chart(
-        width=width,
-        height=height,
-        left=frame.left,
-        right=frame.right,
-        top=frame.top,
-        bottom=frame.bottom,
+    return framed(
+        frame,
         x_ticks=_x_ticks(frame),
-        y_ticks=tuple(
-            Tick(round(float(frame.y(t)), 1), text)
-            for t, text in zip(frame.y_axis.ticks, frame.y_axis.labels, strict=True)
-        ),
         lines=lines,
         shades=shades(frame, inside),
         outliers=tuple(o for e in envelopes for o in outliers(frame, e, x_name)),
         rug=tuple(round(float(x), 1) for x in rug),
         alt=describe(shown[0][0], [m.title for m in inside], x_name=x_name, log=frame.y_axis.log),
         hints=hints([s for s, _ in shown], frame.y_axis),
+    )
+
+
+def framed(
+    frame: Frame,
+    *,
+    x_ticks: tuple[Tick, ...],
+    lines: tuple[Line, ...],
+    shades: tuple[Shade, ...],
+    outliers: tuple[Outlier, ...] = (),
+    rug: tuple[float, ...],
+    alt: str,
+    hints: tuple[str, ...],
+) -> Chart:
+    """Return a chart whose size and value axis are those of a frame."""
+    return Chart(
+        width=frame.right + RIGHT,
+        height=frame.bottom + BOTTOM,
+        left=frame.left,
+        right=frame.right,
+        top=frame.top,
+        bottom=frame.bottom,
+        x_ticks=x_ticks,
+        y_ticks=tuple(
+            Tick(round(float(frame.y(t)), 1), text)
+            for t, text in zip(frame.y_axis.ticks, frame.y_axis.labels, strict=True)
+        ),
+        lines=lines,
+        shades=shades,
+        outliers=outliers,
+        rug=rug,
+        alt=alt,
+        hints=hints,
     )
 
 

@@ -20,6 +20,8 @@ from trainscope.report.tiles import Tile, headline, tiles_for
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+COLOURS = "colours.css"
+"""Of all pages, those of the site too."""
 WORDS: Mapping[str, str] = {"pass": "Pass", "fail": "Fail", "error": "Cannot judge"}
 
 
@@ -91,10 +93,10 @@ def environment() -> Environment:
     return env
 
 
-def stylesheet(env: Environment, name: str) -> str:
-    """Return a style sheet of ours as it is."""
+def stylesheet(env: Environment, *names: str) -> str:
+    """Return style sheets of ours as they are, the colours first."""
     assert env.loader is not None
-    return env.loader.get_source(env, name)[0]
+    return "".join(env.loader.get_source(env, name)[0] for name in (COLOURS, *names))
 
 
 def trusted(css: str) -> str:

@@ -63,10 +63,14 @@ def incidents_of(record: Record) -> tuple[IncidentView, ...]:
     entry = record.entry
     numbered = list(enumerate(entry.incidents))
     ranked = sorted(numbered, key=lambda pair: (pair[0] != record.main_incident, pair[1].onset))
-    return tuple(_view(one, [e for e in entry.story if e.incident == n + 1], entry.x_axis) for n, one in ranked)
+    is_error = any(finding.severity == "error" for finding in entry.findings)
+    return tuple(
+        _view(one, [e for e in entry.story if e.incident == n + 1], entry.x_axis, is_error=is_error)
+        for n, one in ranked
+    )
 
 
-def _view(entry: Incident, events: Sequence[StoryEvent], x_name: str) -> IncidentView:
+def _view(entry: Incident, events: Sequence[StoryEvent], x_name: str, *, is_error: bool) -> IncidentView:
     first_of: dict[str, StoryEvent] = {}
     for event in events:
         first_of.setdefault(event.signal, event)
@@ -85,7 +89,7 @@ def _view(entry: Incident, events: Sequence[StoryEvent], x_name: str) -> Inciden
     title = entry.explanations[0].title if entry.explanations else None
     return IncidentView(
         entry=entry,
-        headline=broke_at(x_name, entry.onset, title, entry.lead_steps),
+        headline=broke_at(x_name, entry.onset, title, entry.lead_steps, is_error=is_error),
         rows=tuple(_row(s, entry.loss_step, place, high) for s in shown),
         others=tuple(f"{x_name} {e.step}: {e.text or e.event}" for e in others[:MAX_LISTED]),
         more=len(others),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainscope.core.errors import ConfigError
-from trainscope.report.html import WORDS, sentence, where
+from trainscope.report.html import WORDS, environment, sentence, stylesheet, where
 from trainscope.report.text import figure, label, prose
 
 if TYPE_CHECKING:
@@ -82,8 +82,9 @@ class Templates:
             raise ConfigError(f"--templates: {getattr(error, 'name', None) or name}{line}: {error}") from None
 
     def asset(self, name: str) -> str:
-        """Return the text of a style sheet, a script or a picture."""
-        return next(f / name for f in self.folders if (f / name).is_file()).read_text(encoding="utf-8")
+        """Return the text of a style sheet (with the colours that all pages share), a script or a picture."""
+        text = next(f / name for f in self.folders if (f / name).is_file()).read_text(encoding="utf-8")
+        return stylesheet(environment()) + text if name.endswith(".css") else text
 
     def digest(self) -> str:
         """Return what the looks of a page depend on, as a hash."""

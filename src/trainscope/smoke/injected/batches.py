@@ -19,6 +19,8 @@ from . import hashing
 _KEY, _NUMBER, _HELD = "_trainscope_signature", "_trainscope_number", "_trainscope_held"
 _AHEAD = "accelerate.data_loader"
 """Fetches a batch before it hands out the one before: training gets each one fetch later."""
+_DISPATCHER = "_fetch_batches"
+"""Its function that fetches for all processes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -108,8 +110,8 @@ def remember(iterator: Any, loader: Any, description: dict[str, Any]) -> None:
     setattr(iterator, _KEY, (id(loader.dataset), signature))
 
 
-def arrived(iterator: Any, taken: Taken | None, depth: int) -> Taken | None:
-    """Return the batch that training gets now: the one before, where a wrapper fetches ahead.
+def arrived(iterator: Any, taken: Taken | None, depth: int) -> list[Taken]:
+    """Return the batches that training gets now: those before, where a wrapper fetches ahead.
 
     Parameters
     ----------
@@ -118,10 +120,16 @@ def arrived(iterator: Any, taken: Taken | None, depth: int) -> Taken | None:
     depth : int
         Frames between this function and whoever asked for the batch.
     """
-    held: Taken | None = getattr(iterator, _HELD, None)
-    if taken is not None and not str(sys._getframe(depth).f_globals.get("__name__", "")).startswith(_AHEAD):
-        return taken
-    setattr(iterator, _HELD, taken)
+    caller = sys._getframe(depth)
+    held: list[Taken] = getattr(iterator, _HELD, [])
+    if not str(caller.f_globals.get("__name__", "")).startswith(_AHEAD):
+        setattr(iterator, _HELD, [])
+        return held if taken is None else [taken]
+    # A dispatcher fetches one batch for each process before it hands any of them out.
+    if caller.f_code.co_name == _DISPATCHER and caller.f_locals.get("batches"):
+        setattr(iterator, _HELD, held if taken is None else [*held, taken])
+        return []
+    setattr(iterator, _HELD, [] if taken is None else [taken])
     return held
 
 

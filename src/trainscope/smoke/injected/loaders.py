@@ -88,7 +88,8 @@ def _given(recorder: Recorder, iterator: Any, batch: Any) -> bool:
         recorder.sink.write("dropped", position=taken.row[1], hash=taken.hash)
         return True
     # Frames: this function, the guard, the wrapper, and whoever asked for the batch.
-    recorder.window.add(batches.arrived(iterator, taken, depth=4))
+    for one in batches.arrived(iterator, taken, depth=4):
+        recorder.window.add(one)
     number = getattr(iterator, _LOADER, 0)
     recorder.window.given.append(recorder.loaders.given(number, batch))
     recorder.loaders.samples.see(number, index, batch)
@@ -99,7 +100,8 @@ def _ended(recorder: Recorder, iterator: Any) -> None:
     """Note that a loader is through, and its last batch where a wrapper had fetched ahead."""
     if recorder.wakes():
         recorder.batches.ended(iterator)
-        recorder.window.add(batches.arrived(iterator, None, depth=4))
+        for one in batches.arrived(iterator, None, depth=4):
+            recorder.window.add(one)
 
 
 def describe(loader: Any) -> dict[str, Any]:

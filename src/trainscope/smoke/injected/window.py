@@ -48,12 +48,11 @@ class Window:
     unscaled: bool = False
     scheduler_steps: int = 0
 
-    def add(self, taken: Taken | None) -> None:
+    def add(self, taken: Taken) -> None:
         """Add a batch that a loader gave."""
-        if taken is not None:
-            self.batches.append(taken.hash)
-            self.order += [] if taken.order is None else [taken.order]
-            self.described.append(taken.row)
+        self.batches.append(taken.hash)
+        self.order += [] if taken.order is None else [taken.order]
+        self.described.append(taken.row)
 
     def to_row(self) -> dict[str, Any]:
         """Return it fit for JSON."""
