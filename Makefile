@@ -35,6 +35,9 @@ demo: setup
 	$(BIN)/trainscope analyze $(LOGS) --fail-on never --output html --out out/report.html
 	@echo "Open out/report.html and out/case.html in a browser. To judge your own log: $(BIN)/trainscope analyze PATH"
 
+# The tests start hundreds of processes; where no bytecode may be kept, each would compile the package anew.
+test test-fast: export PYTHONDONTWRITEBYTECODE =
+
 test: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 

@@ -19,10 +19,10 @@ from gpt import GPT, SMALL, batch
 from trainscope import TrainScope, TrainScopeConfig
 
 
-def healthy(seed, steps, folder, every=1_000_000):
+def healthy(seed, steps, folder, every=1_000_000, shape=SMALL):
     """Train; return the steps that were called spikes, and the first and last loss."""
     torch.manual_seed(seed)
-    model = GPT(**SMALL)
+    model = GPT(**shape)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     # The loss is what is judged: layers are recorded seldom, to save time.
     config = TrainScopeConfig(run_dir=folder, run_name=f"seed_{seed}", trace_every_n_steps=every)
@@ -33,7 +33,7 @@ def healthy(seed, steps, folder, every=1_000_000):
                 share = min(1.0, (step + 1) / 100) * (0.55 + 0.45 * math.cos(math.pi * step / steps))
                 optimizer.param_groups[0]["lr"] = 1e-3 * share
             optimizer.zero_grad()
-            loss = model(*batch(step, 8, SMALL["length"], seed))
+            loss = model(*batch(step, 8, shape["length"], seed))
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             losses.append(loss.item())

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,11 +16,46 @@ from hypothesis import settings
 settings.register_profile("repeatable", derandomize=True)
 settings.load_profile("repeatable")
 
+# The models are tiny: threads of theirs would only wait for each other, and for those of the other test process.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 ROOT = Path(__file__).parents[1]
+ALL_SLOW = "\npytestmark = pytest.mark.slow\n"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--accept", action="store_true", help="rewrite golden files instead of comparing")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where slow tests are left out, what has no others is not imported: much of it would import torch."""
+    if config.getoption("markexpr") != "not slow":
+        return None
+    files = [*collection_path.glob("test_*.py")] if collection_path.is_dir() else [collection_path]
+    slow = [path.suffix == ".py" and ALL_SLOW in path.read_text(encoding="utf-8") for path in files]
+    return True if slow and all(slow) else None
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that all processes of this test run share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., tuple[str, ...]]]:
+    """Turn ``python script.py ...`` into a command that does the same in a process that has torch already."""
+    pytest.importorskip("torch")
+    program, address = ROOT / "tests" / "warm.py", tmp_path_factory.mktemp("warm") / "s"
+    with subprocess.Popen([sys.executable, str(program), "serve", str(address)], stdin=subprocess.PIPE) as server:
+        while not address.exists():
+            assert server.poll() is None, "the process that keeps torch did not start"
+            time.sleep(0.05)
+        # -S: this process only passes on what it is given.
+        yield lambda _python, *command: (sys.executable, "-I", "-S", str(program), "run", str(address), *command)
+        assert server.stdin is not None
+        server.stdin.close()
 
 
 @pytest.fixture

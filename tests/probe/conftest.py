@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-torch = pytest.importorskip("torch")
+if TYPE_CHECKING:
+    from trainscope.probe import Boundary, Probe, Reading
 
-from trainscope.probe import Boundary, Options, Probe, Reading  # noqa: E402
-
-Attach = Callable[..., Probe]
+Attach = Callable[..., "Probe"]
 
 
 @pytest.fixture
 def boundary() -> Iterator[Boundary]:
     """Faults of the probe itself fail the test that meets them."""
+    from trainscope.probe import Boundary
+
     made = Boundary()
     yield made
     assert made.faults == {}
@@ -24,6 +26,8 @@ def boundary() -> Iterator[Boundary]:
 @pytest.fixture
 def attach(boundary: Boundary) -> Iterator[Attach]:
     """Attach a probe; it is detached after the test."""
+    from trainscope.probe import Options, Probe
+
     probes: list[Probe] = []
 
     def make(model, optimizers=(), **options) -> Probe:

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
-
 PROBE = Path(__file__).parents[2] / "src" / "trainscope" / "probe"
 
 
@@ -33,6 +31,7 @@ def test_the_probe_imports_the_standard_library_and_torch_only():
 
 @pytest.mark.slow
 def test_the_probe_measures_where_the_package_is_not_installed(tmp_path):
+    pytest.importorskip("torch")
     shutil.copytree(PROBE, tmp_path / "probe")
     script = tmp_path / "train.py"
     script.write_text(

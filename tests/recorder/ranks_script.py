@@ -1,4 +1,9 @@
-"""One rank of a small training: ``torchrun ranks_script.py KIND RUN_DIR``, KIND ddp, fsdp, plain or stop."""
+"""Small trainings, one after the other, on one rank or several: ``torchrun ranks_script.py RUN_DIR KIND ...``.
+
+A kind is ddp, fsdp, stop (ddp, with a spike on one rank) or plain (no process group).
+"""
+
+from __future__ import annotations
 
 import json
 import sys
@@ -10,7 +15,6 @@ from torch import nn
 
 from trainscope import StopTraining, TrainScope, TrainScopeConfig
 
-kind, run_dir = sys.argv[1:]
 STEPS = 6
 
 
@@ -28,48 +32,56 @@ def data(step: int) -> torch.Tensor:
     return torch.randn(16, 10, generator=torch.Generator().manual_seed(step))
 
 
-rank, world = 0, 1
-if kind != "plain":
-    dist.init_process_group("gloo")
-    rank, world = dist.get_rank(), dist.get_world_size()
-torch.manual_seed(0)
-model: nn.Module = Model()
-called = model
-if kind in ("ddp", "stop"):
-    called = nn.parallel.DistributedDataParallel(model)
-if kind == "fsdp":
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
+def spread(kind: str, model: nn.Module, world: int) -> nn.Module:
+    """Return what is called in place of the model."""
+    if kind == "fsdp":
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
 
-    mesh = init_device_mesh("cpu", (world,))
-    for part in (model.first, model.last):
-        fully_shard(part, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-config = TrainScopeConfig(
-    run_dir=run_dir,
-    run_name=None if kind == "ddp" else kind,
-    stop_on_spike=kind == "stop",
-    histogram_every_n_steps=2,
-)
-scope = TrainScope(called, optimizer, config).attach()
-path = scope.session.path
-stopped = None
-try:
-    for step in range(STEPS):
-        optimizer.zero_grad()
-        x = data(step).chunk(world)[rank]
-        loss = called(x).square().mean()
-        loss.backward()
-        clip = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-        del clip
-        only_here = kind == "stop" and rank == 1 and step == 3
-        scope.step(float("nan") if only_here else loss.item(), batch_index=step)
-        optimizer.step()
-except StopTraining as stop:
-    stopped = stop.step
-scope.detach()
-result = {"path": str(path), "stopped": stopped, "faults": dict(scope.faults)}
-Path(run_dir, f"{kind}_{rank}.json").write_text(json.dumps(result), encoding="utf-8")
-if kind != "plain":
+        mesh = init_device_mesh("cpu", (world,))
+        for part in (model.first, model.last):
+            fully_shard(part, mesh=mesh)
+        fully_shard(model, mesh=mesh)
+    return nn.parallel.DistributedDataParallel(model) if kind in ("ddp", "stop") else model
+
+
+def train(kind: str, run_dir: str, rank: int = 0, world: int = 1) -> dict[str, object]:
+    """Train with a recorder; return where its run is, where it stopped and what it could not do."""
+    torch.manual_seed(0)
+    model = Model()
+    called = spread(kind, model, world)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    config = TrainScopeConfig(
+        run_dir=run_dir,
+        run_name=None if kind == "ddp" else kind,
+        stop_on_spike=kind == "stop",
+        histogram_every_n_steps=2,
+    )
+    scope = TrainScope(called, optimizer, config).attach()
+    path = scope.session.path
+    stopped = None
+    try:
+        for step in range(STEPS):
+            optimizer.zero_grad()
+            x = data(step).chunk(world)[rank]
+            loss = called(x).square().mean()
+            loss.backward()
+            clip = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            del clip
+            only_here = kind == "stop" and rank == 1 and step == 3
+            scope.step(float("nan") if only_here else loss.item(), batch_index=step)
+            optimizer.step()
+    except StopTraining as stop:
+        stopped = stop.step
+    scope.detach()
+    return {"path": str(path), "stopped": stopped, "faults": dict(scope.faults)}
+
+
+if __name__ == "__main__":
+    folder, *kinds = sys.argv[1:]
+    dist.init_process_group("gloo")
+    mine = dist.get_rank()
+    for each in kinds:
+        result = train(each, folder, mine, dist.get_world_size())
+        Path(folder, f"{each}_{mine}.json").write_text(json.dumps(result), encoding="utf-8")
     dist.destroy_process_group()

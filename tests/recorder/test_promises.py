@@ -303,24 +303,31 @@ KILLED = """
 """
 
 
-def killed(tmp_path, last, *, broken=False):
-    root = str(Path(__file__).resolve().parents[2])
-    code = textwrap.dedent(KILLED).format(root=root, run_dir=str(tmp_path), last=last, broken=broken)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    path = tmp_path / "run" / "global.arrow"
-    return columns(path)["step"] if path.exists() else []
+@pytest.fixture
+def killed(tmp_path, warm):
+    """Return a function that trains in a process of its own until it is killed, and returns the recorded steps."""
+
+    def call(last, *, broken=False):
+        root = str(Path(__file__).resolve().parents[2])
+        script = tmp_path / "killed.py"
+        script.write_text(textwrap.dedent(KILLED).format(root=root, run_dir=str(tmp_path), last=last, broken=broken))
+        done = subprocess.run(warm(sys.executable, str(script)), capture_output=True, text=True, check=False)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        path = tmp_path / "run" / "global.arrow"
+        return columns(path)["step"] if path.exists() else []
+
+    return call
 
 
 @pytest.mark.parametrize("last", [47, 50, 53])
-def test_a_killed_run_reads_back_to_its_last_flush(tmp_path, last):
-    steps = killed(tmp_path, last)
+def test_a_killed_run_reads_back_to_its_last_flush(killed, last):
+    steps = killed(last)
     assert steps == list(range(len(steps)))
     assert len(steps) >= last + 1 - FLUSH_STEPS - 1
 
 
-def test_a_killed_run_reads_back_to_its_last_flush_fails_for_a_recorder_that_does_not_flush(tmp_path):
-    assert killed(tmp_path, 50, broken=True) == []
+def test_a_killed_run_reads_back_to_its_last_flush_fails_for_a_recorder_that_does_not_flush(killed):
+    assert killed(50, broken=True) == []
 
 
 def test_two_recorders_at_once_do_not_disturb_each_other(scope_of):

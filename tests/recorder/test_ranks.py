@@ -13,10 +13,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from tests.recorder.conftest import columns  # noqa: E402
+from tests.recorder.ranks_script import train  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).with_name("ranks_script.py")
+KINDS = ("ddp", "fsdp", "stop")
 GLOBAL = ("grad_norm_before_clip", "grad_norm_after_clip", "weight_norm", "update_norm", "optimizer_v_norm")
 LAYER = (
     "grad_l2_norm", "grad_max_abs", "grad_mean", "weight_l2_norm", "weight_mean", "weight_std", "weight_min",
@@ -24,24 +26,28 @@ LAYER = (
 )  # fmt: skip
 
 
-def launch(kind: str, folder: Path) -> list[dict]:
-    """Run the script on two ranks (one for ``plain``); return what each rank reports."""
-    ranks = 1 if kind == "plain" else 2
-    command = [sys.executable, str(SCRIPT), kind, str(folder)]
-    if ranks > 1:
-        command[1:1] = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory) -> dict[str, list[dict]]:
+    """Run all kinds on two ranks, in one process each; return what each rank reports of each kind."""
+    folder = tmp_path_factory.mktemp("ranks")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env=env)
+    done = subprocess.run(
+        [*command, str(SCRIPT), str(folder), *KINDS], capture_output=True, text=True, check=False, timeout=240, env=env
+    )
     assert done.returncode == 0, done.stderr[-3000:]
-    reports = [json.loads((folder / f"{kind}_{rank}.json").read_text(encoding="utf-8")) for rank in range(ranks)]
-    assert all(report["faults"] == {} for report in reports)
-    return reports
+    return {
+        kind: [json.loads((folder / f"{kind}_{rank}.json").read_text(encoding="utf-8")) for rank in range(2)]
+        for kind in KINDS
+    }
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory) -> Path:
-    (report,) = launch("plain", tmp_path_factory.mktemp("plain"))
-    return Path(report["path"])
+    """Return the run of the same training on one rank, in this process."""
+    report = train("plain", str(tmp_path_factory.mktemp("plain")))
+    assert report["faults"] == {}
+    return Path(str(report["path"]))
 
 
 def close(got, want, rel):
@@ -51,10 +57,9 @@ def close(got, want, rel):
 
 
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
-def test_norms_on_two_ranks_are_those_of_the_run_on_one(plain, tmp_path, kind):
-    reports = launch(kind, tmp_path)
+def test_norms_on_two_ranks_are_those_of_the_run_on_one(plain, reports, kind):
     want = columns(plain / "global.arrow")
-    for report in reports:
+    for report in reports[kind]:
         path = Path(report["path"])
         found = columns(path / "global.arrow")
         for name in GLOBAL:
@@ -68,11 +73,17 @@ def test_norms_on_two_ranks_are_those_of_the_run_on_one(plain, tmp_path, kind):
             assert counts == [pytest.approx(sum(c)) for c in expected["hist_counts"] if c]
 
 
-def test_every_rank_has_a_folder_of_its_own_under_one_name(tmp_path):
-    names = sorted(Path(report["path"]).name for report in launch("ddp", tmp_path))
+def test_every_rank_has_a_folder_of_its_own_under_one_name(reports):
+    names = sorted(Path(report["path"]).name for report in reports["ddp"])
     assert names[0].removesuffix("_rank0") == names[1].removesuffix("_rank1")
     assert names[0] != names[1]
 
 
-def test_a_spike_on_one_rank_stops_all_of_them_at_the_same_step(tmp_path):
-    assert [report["stopped"] for report in launch("stop", tmp_path)] == [3, 3]
+def test_a_spike_on_one_rank_stops_all_of_them_at_the_same_step(reports):
+    assert [report["stopped"] for report in reports["stop"]] == [3, 3]
+    assert [report["stopped"] for report in reports["ddp"]] == [None, None]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_recorder_has_no_fault_on_any_rank(reports, kind):
+    assert [report["faults"] for report in reports[kind]] == [{}, {}]

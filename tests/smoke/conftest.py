@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-pytest.importorskip("torch")
+if importlib.util.find_spec("torch") is None:  # which is not imported: it is the scripts that need it
+    pytest.skip("torch is not installed", allow_module_level=True)
 
 from trainscope.core.run import Run
 from trainscope.readers import read_runs
@@ -30,6 +35,7 @@ class Recorded(NamedTuple):
 
 
 Record = Callable[..., Recorded]
+Script = Callable[..., tuple[str, ...]]
 
 
 @pytest.fixture
@@ -46,8 +52,32 @@ def record(tmp_path: Path) -> Record:
     ) -> Recorded:
         out = tmp_path / "recorded"
         done = smoke(Wish(command, steps, seed, timeout, skip, method=method), out, lambda _done, _wanted: None)
-        runs = [read_runs(str(path))[0] for path in done.paths]
-        return Recorded(done, runs, (out / LOG_FILE).read_text())
+        return read_back(done, out)
+
+    return call
+
+
+def read_back(done: Smoke, out: Path) -> Recorded:
+    """Return a recording with its runs and its output."""
+    runs = [read_runs(str(path))[0] for path in done.paths]
+    return Recorded(done, runs, (out / LOG_FILE).read_text())
+
+
+@pytest.fixture
+def once(record: Record, tmp_path: Path, shared_folder: Path) -> Record:
+    """Record a command that several tests look at, the first time only, whichever process is first."""
+
+    def call(*command: str) -> Recorded:
+        folder = shared_folder / f"recorded-{hashlib.sha256(repr(command).encode()).hexdigest()[:16]}"
+        if not folder.exists():
+            made = record(*command)
+            (tmp_path / "recorded" / "smoke.pickle").write_bytes(pickle.dumps(made.smoke))
+            try:
+                (tmp_path / "recorded").rename(folder)
+            except OSError:  # another process was faster
+                assert folder.is_dir()
+        done = pickle.loads((folder / "smoke.pickle").read_bytes())
+        return read_back(replace(done, paths=tuple(folder / path.name for path in done.paths)), folder)
 
     return call
 
@@ -57,14 +87,30 @@ def script(name: str, *arguments: str) -> tuple[str, ...]:
     return (sys.executable, str(SCRIPTS / f"{name}.py"), *arguments)
 
 
-def plain(command: tuple[str, ...], **environment: str) -> str:
-    """Return what a command prints without a recorder."""
-    env = {**os.environ, **environment}
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+@pytest.fixture(scope="session")
+def plain(warm: Script) -> Callable[..., str]:
+    """Return what a command prints without a recorder; scripts run warm, as they are only what is compared with."""
+
+    def call(command: tuple[str, ...], **environment: str) -> str:
+        done = subprocess.run(
+            warm(*command) if command[1].endswith(".py") else command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, **environment},
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def warm_script(warm: Script) -> Script:
+    """Return the command of one of the scripts, run warm: for what the recorder sees, not how it gets there."""
+    return lambda name, *arguments: warm(*script(name, *arguments))
 
 
 def numbers(output: str) -> list[str]:

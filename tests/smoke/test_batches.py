@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from .conftest import SCRIPTS, Record, numbers, plain, script
+from .conftest import SCRIPTS, Record, Script, numbers, script
 
 pytestmark = pytest.mark.slow
 
@@ -21,8 +22,8 @@ def hashes(run) -> list[float]:
     return run.series["smoke/batch_hash"].value.tolist()
 
 
-def test_a_step_names_the_position_of_its_batch(record: Record):
-    run = record(*script("plain")).runs[0]
+def test_a_step_names_the_position_of_its_batch(once: Record):
+    run = once(*script("plain")).runs[0]
     assert positions(run) == [0, 1, 2, 3, 4, 5]
     assert run.series["batch/count"].value.tolist() == [1] * 6
     assert run.config["smoke.training_loader"] == 0
@@ -31,43 +32,45 @@ def test_a_step_names_the_position_of_its_batch(record: Record):
     assert run.series["batch/non_finite"].value.tolist() == [0] * 6
 
 
-def test_positions_go_on_over_epochs_and_evaluations_take_none(record: Record):
-    run = record(*script("epochs")).runs[0]
+def test_positions_go_on_over_epochs_and_evaluations_take_none(record: Record, warm_script: Script):
+    run = record(*warm_script("epochs")).runs[0]
     # Four batches were trained on and a fifth was taken and not used.
     assert positions(run) == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10]
-    assert positions(record(*script("epochs", "anew")).runs[0]) == list(range(12))
+    assert positions(record(*warm_script("epochs", "anew")).runs[0]) == list(range(12))
 
 
-def test_micro_batches_are_counted_and_a_wrapper_that_fetches_ahead_changes_nothing(record: Record):
+def test_micro_batches_are_counted_and_a_wrapper_that_fetches_ahead_changes_nothing(once: Record):
     for name, each in (("accumulation", 4), ("accelerated", 2), ("hugging_face", 2)):
-        run = record(*script(name)).runs[0]
+        run = once(*script(name)).runs[0]
         assert positions(run) == [each * step for step in range(len(positions(run)))], name
         assert set(run.series["batch/count"].value) == {each}, name
 
 
-def test_the_tokens_of_a_model_are_described(record: Record):
-    run = record(*script("hugging_face")).runs[0]
+def test_the_tokens_of_a_model_are_described(once: Record):
+    run = once(*script("hugging_face")).runs[0]
     assert (run.series["batch/token_entropy"].value > 1).all()
     assert (run.series["batch/size"].value == 4 * 16).all()
 
 
-def test_batches_without_a_loader_are_described_and_counted_as_the_model_gets_them(record: Record):
-    run = record(*script("drawn")).runs[0]
+def test_batches_without_a_loader_are_described_and_counted_as_the_model_gets_them(record: Record, warm_script: Script):
+    run = record(*warm_script("drawn")).runs[0]
     assert positions(run) == [0, 1, 2, 3, 4, 5]
     assert len(run.series["batch/std"]) == len(run.series["train/loss"]) == 6
     assert run.config["smoke.training_loader"] is None
-    assert positions(record(*script("drawn", "accumulate")).runs[0]) == [0, 2, 4, 6, 8, 10]
+    assert positions(record(*warm_script("drawn", "accumulate")).runs[0]) == [0, 2, 4, 6, 8, 10]
 
 
 @pytest.mark.parametrize("how", ["", "accumulate", "norm", "closure", "scaler"])
-def test_an_update_that_is_left_out_leaves_the_rest_of_the_training_as_if_it_had_never_been(record: Record, how: str):
+def test_an_update_that_is_left_out_leaves_the_rest_of_the_training_as_if_it_had_never_been(
+    record: Record, warm_script: Script, plain: Callable[..., str], how: str
+):
     """The oracle is the script itself, which puts weights, buffers and optimizer back by hand."""
     micro = 2 if how == "accumulate" else 1
     if how == "closure":  # two forwards a step
         micro = 2
-    whole = record(*script("drawn", how)).runs[0]
+    whole = record(*warm_script("drawn", how)).runs[0]
     skip = tuple(position for step in (1, 4) for position in range(step * micro, (step + 1) * micro))
-    replay = record(*script("drawn", how), skip=skip, method="skip_update")
+    replay = record(*warm_script("drawn", how), skip=skip, method="skip_update")
     assert numbers(replay.output) == numbers(plain(script("drawn", how), WITHOUT="1 4"))
     assert numbers(replay.output) != numbers(plain(script("drawn", how)))
     (run,) = replay.runs
@@ -78,22 +81,24 @@ def test_an_update_that_is_left_out_leaves_the_rest_of_the_training_as_if_it_had
     assert run.config["smoke.faults"] == "[]"
 
 
-def test_the_first_update_of_all_can_be_left_out(record: Record):
+def test_the_first_update_of_all_can_be_left_out(record: Record, plain: Callable[..., str]):
     replay = record(*script("drawn"), skip=(0,), method="skip_update")
     assert numbers(replay.output) == numbers(plain(script("drawn"), WITHOUT="0"))
     assert positions(replay.runs[0]) == [1, 2, 3, 4, 5]
 
 
-def test_leaving_out_no_update_trains_the_same_bit_by_bit(record: Record):
+def test_leaving_out_no_update_trains_the_same_bit_by_bit(record: Record, plain: Callable[..., str]):
     replay = record(*script("drawn", "norm"), skip=(), method="skip_update")
     assert numbers(replay.output) == numbers(plain(script("drawn", "norm")))
 
 
 @pytest.mark.parametrize("name", ["plain", "workers"])
-def test_a_replay_drops_the_batches_and_gives_all_others_as_they_were(record: Record, name: str):
+def test_a_replay_drops_the_batches_and_gives_all_others_as_they_were(
+    record: Record, once: Record, warm_script: Script, name: str
+):
     arguments = ("fork",) if name == "workers" else ()
-    whole = record(*script(name, *arguments)).runs[0]
-    replay = record(*script(name, *arguments), skip=(1, 4)).runs[0]
+    whole = once(*script(name, *arguments)).runs[0]
+    replay = record(*warm_script(name, *arguments), skip=(1, 4)).runs[0]
     assert positions(replay) == [0, 2, 3, 5]
     assert hashes(replay) == [h for place, h in enumerate(hashes(whole)) if place not in {1, 4}]
     dropped = json.loads(replay.config["smoke.dropped_hashes"])
@@ -104,15 +109,17 @@ def test_a_replay_drops_the_batches_and_gives_all_others_as_they_were(record: Re
 
 
 @pytest.mark.parametrize("name", ["accelerated", "hugging_face"])
-def test_a_replay_drops_whole_windows_of_accumulation(record: Record, name: str):
-    whole = record(*script(name)).runs[0]
-    replay = record(*script(name), skip=(2, 3)).runs[0]
+def test_a_replay_drops_whole_windows_of_accumulation(record: Record, once: Record, warm_script: Script, name: str):
+    whole = once(*script(name)).runs[0]
+    replay = record(*warm_script(name), skip=(2, 3)).runs[0]
     assert positions(replay) == [p for p in positions(whole) if p != 2]
     assert hashes(replay) == [h for place, h in enumerate(hashes(whole)) if place != 1]
 
 
-def test_a_replay_that_drops_nothing_trains_the_same_bit_by_bit(record: Record):
-    assert numbers(record(*script("plain"), skip=()).output) == numbers(plain(script("plain")))
+def test_a_replay_that_drops_nothing_trains_the_same_bit_by_bit(
+    record: Record, warm_script: Script, plain: Callable[..., str]
+):
+    assert numbers(record(*warm_script("plain"), skip=()).output) == numbers(plain(script("plain")))
 
 
 def test_a_stream_that_one_process_reads_for_all_has_the_batches_of_all_at_each_step(record: Record):
@@ -131,6 +138,6 @@ def test_a_stream_that_one_process_reads_for_all_has_the_batches_of_all_at_each_
         assert theirs == [line for place, line in enumerate(mine) if place != 1]
 
 
-def test_a_batch_of_a_second_epoch_can_be_dropped(record: Record):
-    replay = record(*script("epochs", "anew"), skip=(0, 7)).runs[0]
+def test_a_batch_of_a_second_epoch_can_be_dropped(record: Record, warm_script: Script):
+    replay = record(*warm_script("epochs", "anew"), skip=(0, 7)).runs[0]
     assert positions(replay) == [1, 2, 3, 4, 5, 6, 8, 9, 10, 11]

@@ -8,14 +8,14 @@ import pytest
 
 from trainscope.smoke.record import CONFIG, LAYER_METRICS, SERIES
 
-from .conftest import Record, script
+from .conftest import Record, Script, script
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("name", ["plain", "two_optimizers", "grad_scaler"])
-def test_every_series_and_fact_is_in_the_tables(record: Record, name: str):
-    run = record(*script(name)).runs[0]
+def test_every_series_and_fact_is_in_the_tables(once: Record, name: str):
+    run = once(*script(name)).runs[0]
     assert set(run.series) <= set(SERIES)
     keys = {re.sub(r"(optimizer|scheduler)\d+\.(class|groups|tensors)$", r"\1<i>.\2", key) for key in run.config}
     unknown = {key for key in keys - set(CONFIG) if not re.match(r"smoke\.(optimizer|scheduler)\d+\.", key)}
@@ -25,8 +25,8 @@ def test_every_series_and_fact_is_in_the_tables(record: Record, name: str):
     assert set(run.layers.metrics()) >= set(LAYER_METRICS)
 
 
-def test_the_same_command_gives_the_same_record(record: Record):
-    first, second = (record(*script("plain"), seed=1).runs[0] for _ in range(2))
+def test_the_same_command_gives_the_same_record(record: Record, warm_script: Script):
+    first, second = (record(*warm_script("plain"), seed=1).runs[0] for _ in range(2))
     assert first.config == second.config
     for name in first.series:
         if not re.search(r"time|memory", name):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from trainscope.core.errors import TrainingFailedError
 from trainscope.smoke.record import FACTS_FILE
 
-from .conftest import SCRIPTS, Record, numbers, plain, script
+from .conftest import SCRIPTS, Record, Script, numbers, script
 
 pytestmark = pytest.mark.slow
 CLI = (sys.executable, "-m", "trainscope", "smoke")
@@ -30,7 +31,7 @@ def test_it_ends_cleanly_after_the_wanted_steps(record: Record):
     assert recorded.output.endswith("the finally block ran\n")
 
 
-def test_what_follows_the_last_wanted_step_still_runs(record: Record):
+def test_what_follows_the_last_wanted_step_still_runs(record: Record, plain: Callable[..., str]):
     # The script is ended where the next step would begin, so that it logs and evaluates the last one.
     recorded = record(*script("plain"), steps=6)
     assert numbers(recorded.output) == numbers(plain(script("plain")))
@@ -49,8 +50,8 @@ def test_both_ranks_end_at_the_same_step(record: Record):
 
 
 @pytest.mark.parametrize("name", ["two_optimizers", "closure", "accumulation", "hugging_face"])
-def test_every_kind_of_loop_ends_at_the_wanted_step(record: Record, name: str):
-    recorded = record(*script(name), steps=2)
+def test_every_kind_of_loop_ends_at_the_wanted_step(record: Record, warm_script: Script, name: str):
+    recorded = record(*warm_script(name), steps=2)
     assert recorded.smoke.ended == "steps"
     assert recorded.runs[0].last_step == 1
 
@@ -134,11 +135,11 @@ def test_the_command_line_says_what_was_recorded_and_exits_with_0_or_4(tmp_path:
     assert (tmp_path / "out" / "smoke" / FACTS_FILE).is_file()
 
 
-def test_an_earlier_run_is_replaced_and_nothing_else(record: Record, tmp_path: Path):
-    record(*script("plain"), steps=2)
+def test_an_earlier_run_is_replaced_and_nothing_else(record: Record, warm_script: Script, tmp_path: Path):
+    record(*warm_script("plain"), steps=2)
     keep = tmp_path / "recorded" / "smoke-notes"
     keep.mkdir()
-    recorded = record(*script("plain"), steps=3)
+    recorded = record(*warm_script("plain"), steps=3)
     assert recorded.smoke.paths[0].name == "smoke"
     assert recorded.runs[0].last_step == 2
     assert keep.is_dir()
@@ -156,7 +157,7 @@ def test_a_seed_seeds_what_the_script_does_not(record: Record):
     assert outputs[0].endswith(" 7\n")
 
 
-def test_the_environment_of_the_caller_is_left_alone(record: Record):
+def test_the_environment_of_the_caller_is_left_alone(record: Record, warm_script: Script):
     before = dict(os.environ)
-    record(*script("plain"), steps=1)
+    record(*warm_script("plain"), steps=1)
     assert dict(os.environ) == before

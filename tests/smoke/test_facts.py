@@ -11,7 +11,7 @@ from trainscope.core.run import Run
 from trainscope.detectors import by_id
 from trainscope.detectors.base import Skipped
 
-from .conftest import Record, script
+from .conftest import Record, Script, script
 
 pytestmark = pytest.mark.slow
 
@@ -23,8 +23,8 @@ def findings(run: Run, detector: str) -> list[Finding]:
     return result
 
 
-def test_a_schedule_that_is_as_declared_is_known_and_right(record: Record):
-    run = record(*script("declared", "--max-steps", "60")).runs[0]
+def test_a_schedule_that_is_as_declared_is_known_and_right(record: Record, warm_script: Script):
+    run = record(*warm_script("declared", "--max-steps", "60")).runs[0]
     said = {fact["what"]: (fact["value"], fact["source"]) for fact in facts.table(run, "smoke.declared")}
     assert said == {"total_steps": (60.0, "arguments"), "warmup_steps": (10.0, "arguments")}
     assert (run.config["smoke.scheduler0.warmup"], run.config["smoke.scheduler0.horizon"]) == (10, 60)
@@ -36,8 +36,8 @@ def test_a_schedule_that_is_as_declared_is_known_and_right(record: Record):
     assert run.config["smoke.decayed"] == run.config["smoke.model.trainable_numel"]
 
 
-def test_an_optimizer_that_is_built_anew_decays_no_weight_twice(record: Record):
-    run = record(*script("resumed")).runs[0]
+def test_an_optimizer_that_is_built_anew_decays_no_weight_twice(record: Record, warm_script: Script):
+    run = record(*warm_script("resumed")).runs[0]
     assert run.config["smoke.decayed"] == sum(p.numel for p in facts.parameters(run)) == 740
     assert run.config["smoke.decayed_vectors"] == 32 * 3 + 4
 
@@ -50,29 +50,33 @@ def test_an_optimizer_that_is_built_anew_decays_no_weight_twice(record: Record):
         ("epochs", "10 times it, the number of steps of an epoch"),
     ],
 )
-def test_a_schedule_that_is_not_as_declared_is_found_with_its_factor(record: Record, horizon: str, message: str):
-    run = record(*script("declared", "--horizon", horizon)).runs[0]
+def test_a_schedule_that_is_not_as_declared_is_found_with_its_factor(
+    record: Record, warm_script: Script, horizon: str, message: str
+):
+    run = record(*warm_script("declared", "--horizon", horizon)).runs[0]
     assert message in findings(run, "declared_schedule")[0].message
 
 
-def test_the_settings_of_a_trainer_are_what_is_declared(record: Record):
+def test_the_settings_of_a_trainer_are_what_is_declared(once: Record):
     pytest.importorskip("transformers")
-    run = record(*script("hugging_face")).runs[0]
+    run = once(*script("hugging_face")).runs[0]
     (said,) = facts.table(run, "smoke.declared")
     assert (said["what"], said["value"], said["source"]) == ("total_steps", 6.0, "transformers Trainer")
     assert run.config["smoke.scheduler0.horizon"] == 6
 
 
-def test_batches_that_were_dropped_are_counted(record: Record):
-    run = record(*script("skipping", "half")).runs[0]
+def test_batches_that_were_dropped_are_counted(record: Record, warm_script: Script):
+    run = record(*warm_script("skipping", "half")).runs[0]
     (found,) = facts.table(run, "smoke.batches")
     assert (found["given"], found["trained"], found["dropped"]) == (23, 12, 11)
     assert "11 of 23 batches" in findings(run, "skipped_batches")[0].message
 
 
 @pytest.mark.parametrize(("how", "skipped"), [("all", 0), ("resume", 4)])
-def test_batches_that_were_evaluated_or_skipped_on_resume_were_not_dropped(record: Record, how: str, skipped: int):
-    run = record(*script("skipping", how)).runs[0]
+def test_batches_that_were_evaluated_or_skipped_on_resume_were_not_dropped(
+    record: Record, warm_script: Script, how: str, skipped: int
+):
+    run = record(*warm_script("skipping", how)).runs[0]
     (found,) = facts.table(run, "smoke.batches")
     assert (found["dropped"], found["skipped_at_start"]) == (0, skipped)
     assert [one["training"] for one in facts.table(run, "smoke.loaders")] == [True, False]
@@ -81,9 +85,9 @@ def test_batches_that_were_evaluated_or_skipped_on_resume_were_not_dropped(recor
     assert run.config["smoke.evaluations_in_train_mode"] == 0
 
 
-def test_batches_read_ahead_by_a_trainer_were_not_dropped(record: Record):
+def test_batches_read_ahead_by_a_trainer_were_not_dropped(once: Record):
     pytest.importorskip("accelerate")
-    run = record(*script("accelerated")).runs[0]
+    run = once(*script("accelerated")).runs[0]
     assert [one["dropped"] for one in facts.table(run, "smoke.batches")] == [0]
 
 
@@ -96,8 +100,10 @@ def test_batches_read_ahead_by_a_trainer_were_not_dropped(record: Record):
         ("input", "input", None, None),
     ],
 )
-def test_where_a_loss_stopped_being_finite_is_said(record: Record, broken: str, place: str, operation, module):
-    run = record(*script("not_finite", broken)).runs[0]
+def test_where_a_loss_stopped_being_finite_is_said(
+    record: Record, warm_script: Script, broken: str, place: str, operation, module
+):
+    run = record(*warm_script("not_finite", broken)).runs[0]
     assert run.config["smoke.nonfinite_step"] == 3
     assert run.config["smoke.nonfinite_place"] == place
     (one,) = findings(run, "non_finite_origin")
@@ -111,8 +117,8 @@ def test_where_a_loss_stopped_being_finite_is_said(record: Record, broken: str, 
 
 
 @pytest.mark.parametrize("how", ["once", "cleared"])
-def test_expert_counters_that_add_up_are_right(record: Record, how: str):
-    run = record(*script("experts", how)).runs[0]
+def test_expert_counters_that_add_up_are_right(record: Record, warm_script: Script, how: str):
+    run = record(*warm_script("experts", how)).runs[0]
     assert (
         run.get("smoke/experts_counted").value.tolist() == run.get("smoke/experts_chosen").value.tolist() == [16] * 12
     )
@@ -120,24 +126,24 @@ def test_expert_counters_that_add_up_are_right(record: Record, how: str):
 
 
 @pytest.mark.parametrize(("how", "why"), [("twice", "2 times as many"), ("evaluation", "those of evaluation")])
-def test_expert_counters_that_do_not_add_up_are_found(record: Record, how: str, why: str):
-    run = record(*script("experts", how)).runs[0]
+def test_expert_counters_that_do_not_add_up_are_found(record: Record, warm_script: Script, how: str, why: str):
+    run = record(*warm_script("experts", how)).runs[0]
     (one,) = findings(run, "router")
     assert one.title == "Expert counters do not add up"
     assert why in one.message
 
 
-def test_attention_is_looked_at_every_tenth_step(record: Record):
-    run = record(*script("gpt", "21")).runs[0]
+def test_attention_is_looked_at_every_tenth_step(record: Record, warm_script: Script):
+    run = record(*warm_script("gpt", "21")).runs[0]
     assert run.get("attention/logit_max").step.tolist() == [0, 10, 20]
     # 64 causal queries that attend evenly: the mean of ln 1 ... ln 64.
     expected = float(np.mean(np.log(np.arange(1, 65, 2))))
     assert run.get("attention/entropy").value[0] == pytest.approx(expected, rel=0.05)
 
 
-def test_the_processor_time_of_workers_is_known(record: Record):
-    run = record(*script("workers", "fork")).runs[0]
+def test_the_processor_time_of_workers_is_known(once: Record):
+    run = once(*script("workers", "fork")).runs[0]
     workers = run.get("train/worker_cpu_time")
     assert len(workers) == 5
     assert (workers.value >= 0).all()
-    assert record(*script("plain")).runs[0].get("train/worker_cpu_time") is None
+    assert once(*script("plain")).runs[0].get("train/worker_cpu_time") is None
