@@ -13,10 +13,11 @@ import pytest
 
 pytest.importorskip("torch")
 
+from trainscope.core.files import PRINTED
 from trainscope.core.run import Run
 from trainscope.readers import read_runs
 from trainscope.smoke.command import Wish
-from trainscope.smoke.run import LOG_FILE, Smoke, smoke
+from trainscope.smoke.run import Smoke, smoke
 
 SCRIPTS = Path(__file__).parent / "scripts"
 FOREVER = 10_000
@@ -47,7 +48,7 @@ def record(tmp_path: Path) -> Record:
         out = tmp_path / "recorded"
         done = smoke(Wish(command, steps, seed, timeout, skip, method=method), out, lambda _done, _wanted: None)
         runs = [read_runs(str(path))[0] for path in done.paths]
-        return Recorded(done, runs, (out / LOG_FILE).read_text())
+        return Recorded(done, runs, (out / PRINTED).read_text())
 
     return call
 

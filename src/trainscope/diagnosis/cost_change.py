@@ -35,7 +35,7 @@ import numpy as np
 from trainscope.core import facts
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import FloatArray, Run, Series
-from trainscope.detectors.base import Skipped, number
+from trainscope.detectors.base import Lack, Skipped, number
 from trainscope.diagnosis.base import Compared, Comparer, Comparison, Pair, align
 
 TIME, MEMORY, PEAK = "train/cpu_step_time", "memory/cpu_mb", "memory/peak_mb"
@@ -75,7 +75,7 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
         if found is not None:
             findings.append(found)
     if not lines:
-        return Skipped("needs CPU time or memory of two smoke runs")
+        return Skipped("needs CPU time or memory of two smoke runs", kind=Lack.RECORDING)
     return Compared(tuple(findings), tuple(lines))
 
 
