@@ -32,6 +32,8 @@ def facts_of(record: Record, wish: Wish, *, ranks: int) -> Facts:
         "parameters": begin["parameters"],
         "sharded": begin["sharded"],
         "compiled": record.end.get("compiled", False),
+        "autocast": list(record.end.get("autocast", ())),
+        "rows": list(record.end.get("rows", ())),
         "data_loader": any(part["batches"] for row in record.steps for part in row["parts"]),
         "training_loader": Batches(record).loader,
         "skip_batches": None if wish.skip is None else list(wish.skip),

@@ -59,7 +59,7 @@ def _wrap_forward(recorder: Recorder, kind: type[nn.Module]) -> None:
 
     def make(original: Function) -> Function:
         def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or recorder.inside_backward or not recorder.is_root(self):
+            if torch.compiler.is_compiling() or recorder.inside_backward or not recorder.is_watched(self):
                 return original(self, *args, **kwargs)
             seen = enter(self, args, kwargs)
             try:
@@ -77,7 +77,10 @@ def _wrap_forward(recorder: Recorder, kind: type[nn.Module]) -> None:
 
 def _enter(recorder: Recorder, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Forward:
     recorder.attending.enter(recorder.done, training=module.training)
-    forward = recorder.forwards.enter(training=module.training, inputs=tensors_in(*args, *kwargs.values()))
+    inputs = list(tensors_in(*args, *kwargs.values()))
+    place = recorder.models.place_of(module)
+    forward = recorder.forwards.enter(training=module.training, inputs=inputs, root=place)
+    recorder.setting.note_precision(inputs)
     if forward.gradient and not recorder.batches.seen:
         forward.described = of_inputs([args, kwargs])
         recorder.omission.enter(module, recorder.forwards.waiting() - 1)
@@ -183,9 +186,10 @@ def _other_losses(recorder: Recorder) -> None:
     """Note the value of every other loss in forwards without gradient: an evaluation that has no class labels."""
 
     def note(loss: Any, target: Any) -> None:
-        if isinstance(loss, Tensor) and loss.is_floating_point() and loss.numel():
+        # One value for each element waits for a mask: its plain mean would count padding too.
+        if isinstance(loss, Tensor) and loss.is_floating_point() and loss.dim() == 0:
             count = target.numel() if isinstance(target, Tensor) else 1
-            recorder.forwards.current().losses.append((count, float(loss.detach().float().mean())))
+            recorder.forwards.current().losses.append((count, float(loss.detach())))
 
     seen = recorder.guard.hook("losses", note)
 
