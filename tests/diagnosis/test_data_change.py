@@ -95,3 +95,27 @@ def test_few_samples_other_models_and_other_lengths_say_nothing_of_variety():
     assert said(varied((100, 10)), varied((100, 90))) == {}
     assert said(varied((25600, 300), (9, 9)), varied((25600, 2400))) == {}
     assert "data_change" not in said(varied((2560, 240), steps=15), varied((25600, 2400), steps=150))
+
+
+def judged_on(samples: int, trained: int):
+    return smoke_run(rows_evaluated=[samples, trained])
+
+
+def test_evaluation_on_the_training_data_is_found():
+    one = only(judged_on(2400, 2400), judged_on(600, 0), by="data_change")
+    assert one.title == "Evaluation on training samples"
+    assert "2400 of 2400 different samples that were evaluated" in one.message
+
+
+@pytest.mark.parametrize(
+    ("now", "before"),
+    [
+        ((600, 0), (600, 0)),
+        ((3000, 2400), (600, 0)),
+        ((600, 600), (600, 590)),
+        ((600, 200), (600, 0)),
+        ((9, 9), (600, 0)),
+    ],
+)
+def test_training_data_evaluated_beside_the_others_or_as_before_are_no_finding(now, before):
+    assert said(judged_on(*now), judged_on(*before)) == {}

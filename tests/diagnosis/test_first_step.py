@@ -97,3 +97,14 @@ def test_gradients_of_most_matrices_move_further_than_other_dropout_masks_move_t
     (one,) = said(noisy(1.25, 0.1), noisy(1.0, 0.0))["first_step"]
     assert one.title == "Another objective or model"
     assert "first_step" not in said(noisy(1.1, 0.1), noisy(1.0, 0.0))
+
+
+def test_a_first_batch_that_loader_workers_may_augment_otherwise_is_not_judged():
+    def drawn(inputs: float, random: float, gradient: float):
+        series = {"smoke/input_hash": np.full(150, inputs), "smoke/rng_hash": np.full(150, random)}
+        return run({"head.weight": gradient}, series=series)
+
+    base = drawn(5.0, 7.0, 4.5)
+    assert "first_step" not in said(drawn(6.0, 8.0, 2.0), base)
+    assert "first_step" in said(drawn(5.0, 8.0, 2.0), base)
+    assert "first_step" in said(drawn(6.0, 7.0, 2.0), base)

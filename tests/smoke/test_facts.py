@@ -182,3 +182,19 @@ def test_what_a_loader_asked_for_is_counted(record: Record):
     run = record(*script("plain")).runs[0]
     (loader,) = facts.table(run, "smoke.loaders")
     assert (loader["samples"], loader["asked"], loader["different"]) == (48, 48, 48)
+
+
+def test_checkpointed_activations_are_known(record: Record):
+    assert record(*script("checkpointing")).runs[0].config["smoke.checkpointed"] is True
+    run = record(*script("plain")).runs[0]
+    assert run.config["smoke.checkpointed"] is False
+    # A fixed piece of work beside each step.
+    assert len(run.series["smoke/pace"]) == 6
+    assert (run.series["smoke/pace"].value > 0).all()
+
+
+def test_samples_that_are_evaluated_and_trained_on_are_counted(record: Record):
+    run = record(*script("by_hand")).runs[0]
+    evaluated, trained = facts.values(run, "smoke.rows_evaluated")
+    assert evaluated == 8
+    assert 0 < trained <= 8

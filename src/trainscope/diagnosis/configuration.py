@@ -14,6 +14,7 @@ _ABOUT = (
     "smoke.label_smoothing",
     "smoke.vocabulary",
     "smoke.autocast",
+    "smoke.checkpointed",
     "smoke.loaders",
 )
 """Facts of a smoke run that someone chose; the rest is what came of it."""

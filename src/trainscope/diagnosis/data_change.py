@@ -3,8 +3,8 @@
 What it finds
     A loader that lost its shuffling: indices asked for in order that were not in the baseline, or epochs that were
     all different there and are all alike now; augmentation that is lost, or new; a data set of another size (a
-    subset, a sampler that no longer splits it over ranks, evaluation on the training set); training on fewer or
-    more different samples; inputs of another mean or spread, in training or in evaluation.
+    subset, a sampler that no longer splits it over ranks); training on fewer or more different samples; evaluation
+    on samples that were trained on; inputs of another mean or spread, in training or in evaluation.
 Algorithm
     Exact hashes of two smoke runs, the length of the loaders' samplers, the number of different samples among the
     inputs of the model (also without a loader), and the mean and standard deviation of floating-point inputs.
@@ -33,6 +33,8 @@ from trainscope.detectors.base import Lack, Skipped, number
 from trainscope.detectors.repeated_batches import BATCH, period_of
 from trainscope.diagnosis.base import Compared, Comparer, Comparison, Pair
 
+LEAST_EVALUATED, MOSTLY, HARDLY = 20, 0.5, 0.1
+"""Samples, and shares of them, by which an evaluation is told to be of the training data."""
 LEAST_SEEN = 200
 """Samples below which nothing is said of how many were different."""
 LEAST_AGAIN = 8
@@ -63,7 +65,7 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
     # Augmentation makes every sample a different one, and says so more exactly.
     augmented = _augmented(pair)
     variety = None if augmented or sizes else _variety(pair, params)
-    one_each = (_in_order(pair) or _unshuffled(pair), augmented, variety)
+    one_each = (_in_order(pair) or _unshuffled(pair), augmented, variety, _leak(pair))
     found = (*one_each, *sizes, *_inputs(pair, params))
     findings = [f for f in found if f is not None]
     return Compared(tuple(findings), tuple(lines))
@@ -89,6 +91,29 @@ def _size(pair: Pair, params: Params, *, training: bool) -> Finding | None:
         metric=f"smoke/{what.lower()}_samples",
         evidence={"samples": now, "baseline": then},
         fixes=("Check the split, the sampler and the number of processes; if it is meant, save a new baseline.",),
+    )
+
+
+def _leak(pair: Pair) -> Finding | None:
+    """Return a finding where most of what is evaluated was trained on, and little of it in the baseline."""
+    mine, theirs = facts.values(pair.run, "smoke.rows_evaluated"), facts.values(pair.base, "smoke.rows_evaluated")
+    if len(mine) != 2 or len(theirs) != 2 or min(mine[0], theirs[0]) < LEAST_EVALUATED:
+        return None
+    if mine[1] < MOSTLY * mine[0] or theirs[1] > HARDLY * theirs[0]:
+        return None
+    if mine[0] - mine[1] > MOSTLY * (theirs[0] - theirs[1]):
+        return None  # the training data are evaluated beside the others
+    return Finding(
+        detector="data_change",
+        severity=Severity.WARNING,
+        title="Evaluation on training samples",
+        message=(
+            f"{mine[1]:.0f} of {mine[0]:.0f} different samples that were evaluated were trained on as well, in the "
+            f"baseline {theirs[1]:.0f} of {theirs[0]:.0f}."
+        ),
+        metric="smoke/rows_evaluated",
+        evidence={"evaluated": mine[0], "trained": mine[1], "baseline_trained": theirs[1]},
+        fixes=("Check the split, and which data set the evaluation gets.",),
     )
 
 

@@ -109,6 +109,11 @@ def _not_alike(pair: Pair) -> str | None:
         return "the first weights differ"
     if not facts.knows(pair.run, facts.BATCH) or facts.first_difference(pair.run, pair.base, facts.BATCH) == 0:
         return "the first batch differs"
+    if facts.first_difference(pair.run, pair.base, facts.RANDOM) == 0:
+        # The order of the samples may be the same, and what augments them drawn elsewhere (in a loader's workers).
+        inputs = [run.get("smoke/input_hash") for run in (pair.run, pair.base)]
+        if inputs[0] is not None and inputs[1] is not None and inputs[0].value[0] != inputs[1].value[0]:
+            return "the first batch differs, and so do the random numbers that may have augmented it"
     if pair.run.first_step != pair.base.first_step:
         return "the runs begin at different steps"
     return None

@@ -34,6 +34,8 @@ def facts_of(record: Record, wish: Wish, *, ranks: int) -> Facts:
         "compiled": record.end.get("compiled", False),
         "autocast": list(record.end.get("autocast", ())),
         "rows": list(record.end.get("rows", ())),
+        "rows_evaluated": list(record.end.get("rows_evaluated", ())),
+        "checkpointed": record.end.get("checkpointed", False),
         "data_loader": any(part["batches"] for row in record.steps for part in row["parts"]),
         "training_loader": Batches(record).loader,
         "skip_batches": None if wish.skip is None else list(wish.skip),

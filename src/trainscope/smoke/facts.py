@@ -162,6 +162,12 @@ CONFIG: Mapping[str, Field] = {
         "for each outermost module: samples that it was trained on (the first dimension of its largest input), and how "
         "many of them were different by content",
     ),
+    "smoke.rows_evaluated": Field(
+        "JSON list", "different samples in forwards that did not train, and how many of them were trained on as well"
+    ),
+    "smoke.checkpointed": Field(
+        "true or false", "activations were checkpointed by torch.utils.checkpoint, use_reentrant=False"
+    ),
     "smoke.compiled": Field("true or false", "torch.compile was used: modules inside are not seen"),
     # Provenance.
     "env.platform": Field("text", "system and machine, such as Linux x86_64"),

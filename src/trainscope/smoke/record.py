@@ -61,6 +61,7 @@ SERIES: Mapping[str, Field] = {
         "CPU time of all child processes since the step before: the data loaders' workers; in clock ticks (mostly "
         "10 ms), and only on systems with /proc",
     ),
+    "smoke/pace": Field("s", "CPU time of a fixed piece of work beside the step: how fast the processor is now"),
     "memory/peak_mb": Field("MiB", "highest resident memory so far"),
     "memory/cuda_peak_mb": Field("MiB", "highest memory held for tensors on all CUDA devices so far"),
     "memory/live_graphs": Field(

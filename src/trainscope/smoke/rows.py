@@ -101,6 +101,7 @@ class Rows:
             "wall_time": row["wall"],
             "train/cpu_step_time": cpu,
             "train/worker_cpu_time": self._workers(step),
+            "smoke/pace": row["pace"],
             "memory/peak_mb": row["peak"],
             "memory/cuda_peak_mb": row["cuda"][1],
             "memory/live_graphs": row["graphs"],

@@ -31,7 +31,7 @@ class Forward:
     root: int = -1
     """Which of the outermost modules; -1 for a copy of one, such as an average of its weights."""
     rows: list[int] = field(default_factory=list)
-    """A key of each sample, of forwards with gradient."""
+    """A key of each sample."""
     moments: list[tuple[int, float, float]] = field(default_factory=list)
     """Of each floating-point input: numbers, mean, variance."""
     described: list[Any] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Forwards:
     def enter(self, *, training: bool, inputs: Sequence[Tensor], root: int = 0) -> Forward:
         """Begin a pass through the outermost module."""
         forward = Forward(torch.is_grad_enabled(), training, root=root)
-        forward.rows = keys_of(inputs) if forward.gradient else []
+        forward.rows = keys_of(inputs)
         for tensor in inputs:
             forward.samples = forward.samples or (tensor.shape[0] if tensor.dim() else 1)
             forward.inputs.append(hashing.of_tensor(tensor))
@@ -119,11 +119,13 @@ class Forwards:
 
     def end(self) -> dict[str, object]:
         """Describe what came to light."""
-        return {"rows": self._different.counts()}
+        return {"rows": self._different.counts(), "rows_evaluated": self._different.evaluated()}
 
     def evaluated(self) -> list[Forward]:
         """Return the evaluations since the last call."""
         found, self._evaluations = self._evaluations, []
+        for forward in found:
+            self._different.evaluate(forward.rows)
         return found
 
 

@@ -14,7 +14,7 @@ from torch.nn import Module
 from torch.optim import Optimizer
 
 from ...probe import process
-from . import ending, hashing, memory
+from . import ending, hashing, memory, pace
 from .attending import Attending
 from .batches import Batches
 from .buffers import Buffers
@@ -162,8 +162,7 @@ class Recorder:
             self.sink.write("dropped", position=position, hash=batch)
         tracked.stepped()
         self._stepped.append(weakref.ref(optimizer))
-        waiting = {id(o) for ref in self._expected if (o := ref()) is not None}
-        if waiting <= {id(ref()) for ref in self._stepped}:
+        if {id(o) for ref in self._expected if (o := ref()) is not None} <= {id(ref()) for ref in self._stepped}:
             self.close_round()
 
     def close_round(self) -> None:
@@ -196,6 +195,7 @@ class Recorder:
             left_out=self.setting.left_out_with_gradient(),
             attention=attention,
             workers=self.workers.cpu_seconds(),
+            pace=pace.seconds(),
         )
         self.done += 1
 

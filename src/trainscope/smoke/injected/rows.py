@@ -19,6 +19,7 @@ class Distinct:
     def __init__(self) -> None:
         self._keys: dict[int, set[int]] = {}
         self._seen: dict[int, int] = {}
+        self._evaluated: set[int] = set()
 
     def see(self, root: int, keys: Sequence[int]) -> None:
         """Count the samples of one training forward of a module."""
@@ -26,6 +27,15 @@ class Distinct:
         self._seen[root] = self._seen.get(root, 0) + len(keys)
         if len(known) < MOST:
             known.update(keys)
+
+    def evaluate(self, keys: Sequence[int]) -> None:
+        """Note the samples of a forward that did not train."""
+        if len(self._evaluated) < MOST:
+            self._evaluated.update(keys)
+
+    def evaluated(self) -> list[int]:
+        """Return how many different samples were evaluated, and how many of them trained on as well."""
+        return [len(self._evaluated), len(self._evaluated & set().union(*self._keys.values()))]
 
     def counts(self) -> list[list[int]]:
         """Return of each module, in the order of their numbers, samples seen and how many were different."""

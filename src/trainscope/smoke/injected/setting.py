@@ -26,6 +26,8 @@ class Setting:
         self._models = models
         self.compiled = False
         """Whether ``torch.compile`` was used."""
+        self.checkpointed = False
+        """Whether activations were checkpointed: parts of the forward run again in the backward."""
         self.autocast: set[str] = set()
         """Types that autocast computed in."""
         self.used: set[str] = set()
@@ -52,6 +54,7 @@ class Setting:
             "compiled": self.compiled,
             "modules_used": sorted(self.used),
             "autocast": sorted(self.autocast),
+            "checkpointed": self.checkpointed,
         }
 
     def note_precision(self, inputs: Sequence[Tensor]) -> None:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from ...probe.names import modules
 from ...probe.routing import blocks
 from .batches import of_inputs
-from .forwards import Forward, Hook, RouterHook, UsedHook, moments_of, tensors_in
+from .forwards import Forward, RouterHook, UsedHook, moments_of, tensors_in
 from .labels import labels_of
 from .patches import replace
 from .recorder import Recorder
@@ -116,7 +116,6 @@ def install(recorder: Recorder) -> None:
     _modes(recorder)
     _losses(recorder)
     _other_losses(recorder)
-    _compile(recorder)
 
 
 def _modes(recorder: Recorder) -> None:
@@ -204,39 +203,3 @@ def _other_losses(recorder: Recorder) -> None:
 
     for name in _LOSSES:
         replace(F, name, make)
-
-
-def _compile(recorder: Recorder) -> None:
-    """Take hooks out of what is being compiled: they would break its graph."""
-
-    def note(module: nn.Module) -> None:
-        recorder.setting.compiled = True
-        for inner in module.modules():
-            hooks: dict[int, Any] = inner._forward_hooks
-            for key in [key for key, hook in hooks.items() if isinstance(hook, Hook)]:
-                del hooks[key]
-        recorder.setting.forget_temporary()
-
-    seen = recorder.guard.hook("compile", note)
-
-    def make(original: Function) -> Function:
-        def function(model: Any = None, *args: Any, **kwargs: Any) -> Any:
-            target = getattr(model, "__self__", model)
-            if isinstance(target, nn.Module):
-                seen(target)
-            elif model is not None:
-                recorder.setting.compiled = True
-            return original(model, *args, **kwargs)
-
-        return function
-
-    replace(torch, "compile", make)
-
-    def method(original: Function) -> Function:
-        def compile_(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            seen(self)
-            return original(self, *args, **kwargs)
-
-        return compile_
-
-    replace(nn.Module, "compile", method)
