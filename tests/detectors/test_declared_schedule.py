@@ -169,3 +169,44 @@ def test_a_shape_that_nobody_knows_is_said():
 
 def test_known_false_positive_an_option_that_counts_tokens():
     assert found(ID, declared(warmed(40), declared=[said("warmup_steps", 160)]))
+
+
+def by_hand(horizon: float, warm: int = 20, floor: float = 0.0, shape: str = "cosine") -> dict[str, np.ndarray]:
+    step = np.arange(STEPS, dtype=float)
+    curve = expected(step, warm, horizon, 1.0, shape)
+    rate = np.where(step < warm, (step + 1) / warm, floor + (1 - floor) * curve)
+    return {"learning_rate": 1e-3 * rate, "micro_batches": np.full(STEPS, 2.0)}
+
+
+def declared_by_hand(series):
+    none = {"schedulers": 0, "scheduler0__horizon": None}
+    return smoke_run(series, declared=[said("total_steps", 400)], **none)
+
+
+@pytest.mark.parametrize("shape", ["cosine", "linear"])
+def test_a_rate_set_by_hand_that_heads_for_the_declared_end_is_right(shape):
+    assert found(ID, declared_by_hand(by_hand(400, shape=shape))) == []
+
+
+@pytest.mark.parametrize(("horizon", "factor"), [(800, "2 times it"), (200, "a 2th of it")])
+def test_a_rate_set_by_hand_in_micro_batches_is_found(horizon, factor):
+    one = single(ID, declared_by_hand(by_hand(horizon)))
+    assert one.severity is Severity.WARNING
+    assert f"{factor}, the number of micro-batches of a step" in one.message
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        by_hand(400, floor=0.1),
+        by_hand(800, floor=0.1),
+        {"learning_rate": 1e-3 * 0.99 ** np.arange(STEPS)},
+        {"learning_rate": 1e-3 / np.sqrt(1.0 + np.arange(STEPS))},
+    ],
+)
+def test_a_floor_and_other_shapes_tell_no_length(series):
+    assert found(ID, declared_by_hand(series)) == []
+
+
+def test_a_rate_set_by_hand_that_ends_early_for_no_known_reason_is_an_information():
+    assert single(ID, declared_by_hand(by_hand(300))).severity is Severity.INFO

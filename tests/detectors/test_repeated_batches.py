@@ -44,3 +44,20 @@ def test_a_batch_that_recurs_by_chance_is_no_period():
     values = np.arange(float(STEPS))
     values[[40, 90]] = values[0]
     assert found(ID, smoke_run({"smoke/batch_hash": values})) == []
+
+
+def drawn(asked: int, different: int, training: bool = True):
+    return smoke_run(
+        loaders=[{"samples": 1000, "asked": asked, "different": different, "training": training, "batches": 100}]
+    )
+
+
+def test_a_loader_that_asks_for_few_of_its_samples_is_found():
+    one = single(ID, drawn(1500, 40))
+    assert one.severity is Severity.WARNING
+    assert "1000 samples asked 1500 times for only 40 different ones; 777 or more" in one.message
+
+
+@pytest.mark.parametrize("run", [drawn(1500, 777), drawn(1500, 400), drawn(150, 20), drawn(1500, 40, training=False)])
+def test_replacement_balanced_classes_a_short_look_and_evaluation_are_no_finding(run):
+    assert found(ID, run) == []

@@ -57,3 +57,16 @@ def test_another_pass_beside_the_evaluation_is_no_finding():
 
 def test_outputs_of_runs_that_do_not_pair_are_not_compared():
     assert "eval_change" not in said(outputs(0.1, 2.0, seed=1), outputs(0.1, 3.0, seed=0))
+
+
+def test_the_small_end_of_a_long_way_is_noisy_under_another_seed():
+    def ended(value: float, seed: int):
+        made = smoke_run(seed=seed)
+        return replace(
+            made, series={**made.series, "eval/loss": Series("eval/loss", np.array([149]), np.array([value]))}
+        )
+
+    # The training loss starts at 5; half as much again of 0.1 is a hundredth of that way.
+    assert "eval_change" not in said(ended(0.15, 1), ended(0.1, 0))
+    assert "eval_change" in said(ended(0.5, 1), ended(0.1, 0))
+    assert "eval_change" in said(ended(0.15, 0), ended(0.1, 0))

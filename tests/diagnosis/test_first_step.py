@@ -72,3 +72,39 @@ def test_dropout_does_not_explain_a_loss_of_another_size_under_the_same_random_n
     assert one.title == "Another objective or model"
     assert "first_step" not in said(masked(0.3), masked(0.0))
     assert "first_step" not in said(masked(1.5), masked(0.0, random=8.0))
+
+
+FINE = {"env__dtype": "float32", "env__device": "cpu", "autocast": []}
+
+
+@pytest.mark.parametrize(("facts", "found"), [(FINE, True), (FINE | {"autocast": ["bfloat16"]}, False), ({}, False)])
+def test_single_precision_on_a_cpu_is_judged_finely_where_it_is_known(facts, found):
+    """A generator that gets no gradient from its critic differs by 0.3 %; another order of operations by 1e-7."""
+    assert ("first_step" in said(run({"head.weight": 4.5 * 1.003}, **facts), run(**facts))) is found
+    assert ("first_step" in said(run(loss=0.01, **facts), run(**facts))) is found
+    assert "first_step" not in said(run({"head.weight": 4.5 * (1 + 1e-5)}, loss=1e-5, **facts), run(**facts))
+
+
+NORMS = {"emb.weight": 0.5, "fc1.weight": 1.5, "fc2.weight": 3.5, "head.weight": 4.5}
+
+
+def test_gradients_of_most_matrices_move_further_than_other_dropout_masks_move_them():
+    def noisy(factor: float, loss: float):
+        gradient = {name: norm * factor for name, norm in NORMS.items()}
+        facts = {"model__dropout": [0.05], "series": {"smoke/rng_hash": np.full(150, 7.0)}}
+        return run(gradient, loss=loss, **facts)
+
+    (one,) = said(noisy(1.25, 0.1), noisy(1.0, 0.0))["first_step"]
+    assert one.title == "Another objective or model"
+    assert "first_step" not in said(noisy(1.1, 0.1), noisy(1.0, 0.0))
+
+
+def test_a_first_batch_that_loader_workers_may_augment_otherwise_is_not_judged():
+    def drawn(inputs: float, random: float, gradient: float):
+        series = {"smoke/input_hash": np.full(150, inputs), "smoke/rng_hash": np.full(150, random)}
+        return run({"head.weight": gradient}, series=series)
+
+    base = drawn(5.0, 7.0, 4.5)
+    assert "first_step" not in said(drawn(6.0, 8.0, 2.0), base)
+    assert "first_step" in said(drawn(5.0, 8.0, 2.0), base)
+    assert "first_step" in said(drawn(6.0, 7.0, 2.0), base)

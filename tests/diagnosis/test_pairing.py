@@ -85,3 +85,11 @@ def test_a_fault_that_acts_at_once_leaves_the_pair_as_it_is():
 
 def test_a_setting_that_changed_is_never_rounding():
     assert pairing_of(*drifted(1e-6, optimizer0__eps=1e-6)).exact
+
+
+def test_single_precision_leaves_less_room_for_rounding():
+    """A flipped label of a game that hides behind a large reconstruction moves the loss by 6e-5."""
+    fine = {"env__dtype": "float32", "env__device": "cpu", "autocast": []}
+    run, base = drifted(6e-5, **fine)
+    assert pairing_of(run, replace(base, config={**base.config, **run.config})).exact
+    assert not pairing_of(*drifted(6e-5)).exact

@@ -149,3 +149,11 @@ def test_a_million_points_make_a_small_page():
     series = {n: Series(n, step, rng.normal(2, 0.1, len(step))) for n in ("train/loss", "train/grad_norm")}
     analysis = analyze_runs([Run("big", "big.csv", "csv", series)], Settings())
     assert len(render(analysis.document, analysis.runs)) < 200_000
+
+
+def test_a_page_under_fail_on_never_does_not_say_pass_over_errors(several: Analysis):
+    verdict = several.document.verdict.model_copy(update={"status": "pass", "fail_on": "never"})
+    page = render(several.document.model_copy(update={"verdict": verdict}), {})
+    assert "<h1>Not gated</h1>" in page
+    assert '<section class="card verdict not_gated">' in page
+    assert "Pass" not in page

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trainscope.core.run import Series
-from trainscope.report.document import SkippedEntry
+from trainscope.report.document import Baseline, Comparison, Counts, SkippedEntry
 from trainscope.report.pipeline import Analysis
 from trainscope.report.sparkline import marked_columns, sparkline
 from trainscope.report.terminal import render, summary
@@ -97,3 +97,35 @@ def test_marked_columns_are_those_of_the_steps():
     assert marked_columns(series, 50, 59, 10) == (5, 6)
     assert marked_columns(series, 0, 99, 10) == (0, 10)
     assert marked_columns(series, 500, 600, 10) == (9, 10)
+
+
+def test_a_plain_log_is_told_once_what_only_a_recording_has(several: Analysis):
+    run = several.document.runs[0]
+    skipped = [
+        SkippedEntry(detector="a", reason="needs attention", kind="recording"),
+        SkippedEntry(detector="b", reason="needs batches", kind="recording"),
+        SkippedEntry(detector="c", reason="needs a recorder of voices"),
+    ]
+    document = several.document.model_copy(update={"runs": [run.model_copy(update={"skipped": skipped})]})
+    text = render(document, {})
+    assert "a, b: needs a run recorded with trainscope smoke, trainscope ci or the recorder" in text
+    assert "c: needs a recorder of voices" in text
+
+
+def test_comparisons_that_agree_are_counted_and_the_others_shown(several: Analysis):
+    lines = [("pairing", "paired"), ("train/loss", "worse"), ("a", "within margin (2 workers)"), ("b", "same")]
+    comparisons = [Comparison(metric=metric, verdict=verdict) for metric, verdict in lines]
+    baseline = Baseline(name="main", runs=1, fixed=[], comparisons=comparisons)
+    text = render(several.document.model_copy(update={"baseline": baseline}), {})
+    assert "compared  train/loss: worse\n" in text
+    assert "compared  3 other comparisons within their margins\n" in text
+    assert text.count("compared") == 2
+
+
+def test_findings_that_were_told_not_to_fail_are_no_pass(several: Analysis):
+    verdict = several.document.verdict.model_copy(update={"status": "pass", "fail_on": "never", "reason": "1 error"})
+    document = several.document.model_copy(update={"verdict": verdict})
+    assert summary(document).startswith("NOT GATED  1 error")
+    assert render(document, {}).rstrip().endswith("NOT GATED  1 error")
+    clean = document.model_copy(update={"counts": Counts(info=3)})
+    assert summary(clean).startswith("PASS")

@@ -18,10 +18,11 @@ import pytest
 if importlib.util.find_spec("torch") is None:  # which is not imported: it is the scripts that need it
     pytest.skip("torch is not installed", allow_module_level=True)
 
+from trainscope.core.files import PRINTED
 from trainscope.core.run import Run
 from trainscope.readers import read_runs
 from trainscope.smoke.command import Wish
-from trainscope.smoke.run import LOG_FILE, Smoke, smoke
+from trainscope.smoke.run import Smoke, smoke
 
 SCRIPTS = Path(__file__).parent / "scripts"
 FOREVER = 10_000
@@ -60,7 +61,7 @@ def record(tmp_path: Path) -> Record:
 def read_back(done: Smoke, out: Path) -> Recorded:
     """Return a recording with its runs and its output."""
     runs = [read_runs(str(path))[0] for path in done.paths]
-    return Recorded(done, runs, (out / LOG_FILE).read_text())
+    return Recorded(done, runs, (out / PRINTED).read_text())
 
 
 @pytest.fixture

@@ -147,3 +147,60 @@ def test_the_processor_time_of_workers_is_known(once: Record):
     assert len(workers) == 5
     assert (workers.value >= 0).all()
     assert once(*script("plain")).runs[0].get("train/worker_cpu_time") is None
+
+
+def test_a_loop_without_a_loader_is_known_by_what_its_samples_hold(once: Record):
+    run = once(*script("by_hand", "average")).runs[0]
+    ((seen, different),) = facts.pairs(run, "smoke.rows")
+    assert seen == 60
+    assert 20 < different <= 30
+    # The optimizer was made twice and holds the same weights: they decay once, and norms and biases not at all.
+    matrices = sum(p.numel for p in facts.parameters(run) if len(p.shape) > 1)
+    assert (run.config["smoke.optimizers"], run.config["smoke.decayed"], run.config["smoke.decayed_vectors"]) == (
+        2,
+        matrices,
+        0,
+    )
+    assert run.config["smoke.autocast"] == "[]"
+
+
+def test_averaged_weights_are_seen_in_evaluation_and_only_whole_losses_count(once: Record):
+    moving, still = (once(*script("by_hand", *words)).runs[0] for words in (["average"], []))
+    spread = [run.series["smoke/eval_output_std"].value for run in (moving, still)]
+    assert len(spread[0]) == 6
+    assert np.ptp(spread[0]) > 0.0
+    assert np.ptp(spread[1]) == 0.0
+    # 8 times 4 numbers of the one loss that is a mean.
+    assert set(moving.series["smoke/eval_targets"].value) == {32.0}
+
+
+def test_autocast_and_what_each_of_several_optimizers_follows_are_recorded(once: Record):
+    assert once(*script("autocast")).runs[0].config["smoke.autocast"] == '["bfloat16"]'
+    run = once(*script("two_optimizers")).runs[0]
+    parts = [run.series[f"smoke/objective_{place}"].value for place in range(2)]
+    assert np.allclose(parts[0] + parts[1], run.series["smoke/objective"].value)
+    # The generator's optimizer was made first, and steps second.
+    assert abs(parts[0][0] - 0.69) < 0.2
+    assert abs(parts[1][0] - 1.39) < 0.2
+
+
+def test_what_a_loader_asked_for_is_counted(once: Record):
+    run = once(*script("plain")).runs[0]
+    (loader,) = facts.table(run, "smoke.loaders")
+    assert (loader["samples"], loader["asked"], loader["different"]) == (48, 48, 48)
+
+
+def test_checkpointed_activations_are_known(once: Record):
+    assert once(*script("checkpointing")).runs[0].config["smoke.checkpointed"] is True
+    run = once(*script("plain")).runs[0]
+    assert run.config["smoke.checkpointed"] is False
+    # A fixed piece of work beside each step.
+    assert len(run.series["smoke/pace"]) == 6
+    assert (run.series["smoke/pace"].value > 0).all()
+
+
+def test_samples_that_are_evaluated_and_trained_on_are_counted(once: Record):
+    run = once(*script("by_hand")).runs[0]
+    evaluated, trained = facts.values(run, "smoke.rows_evaluated")
+    assert evaluated == 8
+    assert 0 < trained <= 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from dataclasses import replace
@@ -71,7 +72,9 @@ def smoke(
     """  # noqa: E501
     if replay is not None:
         return _replay(command, steps, seed, out or Path("trainscope_replay"), timeout, replay)
-    say(describe(run_smoke(command, steps or STEPS, seed, out or Path("trainscope_smoke"), timeout)))
+    folder = out or Path("trainscope_smoke")
+    done = run_smoke(command, steps or STEPS, seed, folder, timeout)
+    say(f"{describe(done)}\n{next_command(done, folder)}")
     return ExitCode.PASS
 
 
@@ -126,13 +129,19 @@ def describe(smoke: Smoke) -> str:
     return "\n".join(lines)
 
 
+def next_command(smoke: Smoke, out: Path) -> str:
+    """Return what to do with a finished smoke run."""
+    folder, run = shlex.quote(str(out)), shlex.quote(str(smoke.paths[0] if len(smoke.paths) > 1 else out))
+    return f"next: trainscope analyze {folder}   or keep it:   trainscope baseline save {run}"
+
+
 class _Lines:
     """Progress as plain lines."""
 
     def __init__(self) -> None:
-        self._next = time.monotonic() + LINES_EVERY
+        self._next, self._told = time.monotonic() + LINES_EVERY, 0
 
     def __call__(self, done: int, wanted: int) -> None:
-        if time.monotonic() >= self._next:
-            self._next += LINES_EVERY
+        if done > self._told and time.monotonic() >= self._next:
+            self._next, self._told = time.monotonic() + LINES_EVERY, done
             say(f"step {done} of {wanted}")

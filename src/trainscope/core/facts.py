@@ -74,6 +74,12 @@ def table(run: Run, key: str) -> tuple[dict[str, Any], ...]:
     return tuple(item for item in _json(run, key, list) if isinstance(item, dict))
 
 
+def pairs(run: Run, key: str) -> tuple[tuple[int, int], ...]:
+    """Return a fact that is a list of pairs of whole numbers, empty where it is absent."""
+    found = [item for item in _json(run, key, list) if isinstance(item, list) and len(item) == 2]
+    return tuple((int(one), int(other)) for one, other in found)
+
+
 def mapping(run: Run, key: str) -> dict[str, Any]:
     """Return a fact that is one object, empty where it is absent."""
     return next(iter(_json(run, key, dict)), {})

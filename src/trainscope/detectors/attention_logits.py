@@ -29,7 +29,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run, Series
-from trainscope.detectors.base import Detector, Skipped, number
+from trainscope.detectors.base import Detector, Lack, Skipped, number
 
 LOGITS = "attn_logit_max"
 
@@ -49,7 +49,7 @@ class Params:
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     """Return one finding that names the gravest layer."""
     if run.layers is None or LOGITS not in run.layers.metrics():
-        return Skipped("needs attention recorded by the Python recorder")
+        return Skipped("needs attention recorded by the Python recorder", kind=Lack.RECORDING)
     layers = [(name, run.layers.series(name, LOGITS).finite()) for name in run.layers.layers()]
     layers = [(name, s) for name, s in layers if len(s) >= params.window]
     if not layers:

@@ -44,7 +44,7 @@ from trainscope.core.positions import ranges
 from trainscope.core.robust import mad_sigma
 from trainscope.core.run import FloatArray, Run, Series
 from trainscope.core.tails import fit_tail
-from trainscope.detectors.base import MOST, Detector, Skipped, number
+from trainscope.detectors.base import MOST, Detector, Lack, Skipped, number
 
 FLOORS: Mapping[str, float] = {
     "batch/token_entropy": 0.025,
@@ -109,7 +109,9 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     known = [run.get(name) for name in (*FLOORS, NON_FINITE)]
     present = [series for series in known if series is not None]
     if not present:
-        return Skipped("needs batch statistics; trainscope smoke, trainscope ci and the recorder record them")
+        return Skipped(
+            "needs batch statistics; trainscope smoke, trainscope ci and the recorder record them", kind=Lack.RECORDING
+        )
     if max(len(series) for series in present) < params.least:
         return Skipped(f"needs {params.least} steps with batch statistics")
     worst: dict[int, Odd] = {}

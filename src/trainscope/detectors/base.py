@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from trainscope.core.finding import Finding
@@ -14,6 +15,15 @@ from trainscope.core.run import Run, Series
 P = TypeVar("P")
 
 
+class Lack(StrEnum):
+    """What kind of thing a detector missed."""
+
+    DATA = "data"
+    """More points, or a metric that a log may have."""
+    RECORDING = "recording"
+    """What only a run that trainscope recorded has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """A detector could not judge this run. "Nothing to judge" is not "healthy"."""
@@ -21,6 +31,7 @@ class Skipped:
     reason: str
     """What was missing, in words fit for a report: ``needs eval/loss``."""
     detector: str = ""
+    kind: Lack = Lack.DATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +88,7 @@ def needs_smoke(run: Run, *names: str) -> Skipped | None:
         Series of which at least one must be there.
     """
     if "smoke.steps" not in run.config:
-        return Skipped("needs a run recorded with trainscope smoke or trainscope ci")
+        return Skipped("needs a run recorded with trainscope smoke or trainscope ci", kind=Lack.RECORDING)
     if names and all(run.get(name) is None for name in names):
         return Skipped(f"needs {' or '.join(names)}")
     return None

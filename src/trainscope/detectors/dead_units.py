@@ -27,7 +27,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
-from trainscope.detectors.base import Detector, Skipped, number
+from trainscope.detectors.base import Detector, Lack, Skipped, number
 
 DEAD = "act_dead_fraction"
 
@@ -47,7 +47,7 @@ class Params:
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     """Return one finding that names the first layer to die."""
     if run.layers is None or DEAD not in run.layers.metrics():
-        return Skipped("needs activations recorded by the Python recorder")
+        return Skipped("needs activations recorded by the Python recorder", kind=Lack.RECORDING)
     found = []
     judged = False
     for name in run.layers.layers():

@@ -9,8 +9,9 @@ Algorithm
     own settings (transformers, Lightning); parsed arguments whose names say their unit (``--warmup-steps``,
     ``--max-steps``; ``--epochs`` times the batches of the training loader). What the scheduler says of itself (its
     ``T_max``, ``total_steps``, ``total_iters``, or ``num_training_steps`` of its function) over the pace at which
-    it was stepped is its length in optimizer steps. Only the recorded steps are judged, and nothing is where
-    nothing is declared.
+    it was stepped is its length in optimizer steps. Where none says so, a learning rate that falls along a line or
+    half a cosine tells where it heads for 0 (a warning at most). Only the recorded steps are judged, and nothing is
+    where nothing is declared.
 Parameters
     deviation: largest relative difference from what is declared.
     warmup_steps: declared length of the warm-up in optimizer steps; 0 is not declared here.
@@ -23,8 +24,8 @@ False positives
     where it is a function, which may have a floor, or where epochs are declared, which steps may cut short.
     Measured on 31 healthy smoke runs of seven training scripts: none.
 Misses
-    A learning rate that is set by hand, of which only the warm-up is judged, and a schedule in its own units that
-    is wrong by a factor of nobody's.
+    A learning rate that is set by hand and falls to a floor or in another shape, of which only the warm-up is
+    judged, and a schedule in its own units that is wrong by a factor of nobody's.
 Reference
     Lightning-AI/pytorch-lightning#1476, huggingface/diffusers#3954, accelerate#2926, transformers#24088: schedules
     over micro-batches or processes; accelerate#2124: a first step at the peak.
@@ -144,7 +145,10 @@ def _length(rate: Series, schedule: Schedule, params: Params) -> Finding | None:
         f"{schedule.total_source}" + (f": {reason}" if reason else "")
     )
     finding = _finding(rate, text, reason or "length", 0, len(rate) - 1, schedule.total)
-    return replace(finding, severity=Severity.INFO) if reason is None and schedule.may_end_early else finding
+    if reason is None and schedule.may_end_early:
+        return replace(finding, severity=Severity.INFO)
+    # Of a rate that is set by hand nobody knows whether it was meant to end at 0.
+    return replace(finding, severity=Severity.WARNING) if schedule.fitted else finding
 
 
 def _warm_up(rate: Series, schedule: Schedule, params: Params) -> Finding | None:

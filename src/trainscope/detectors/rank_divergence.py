@@ -27,7 +27,7 @@ import numpy as np
 
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
-from trainscope.detectors.base import Detector, Skipped, needs_smoke, number
+from trainscope.detectors.base import Detector, Lack, Skipped, needs_smoke, number
 
 GRADIENT, WEIGHT = "smoke/rank_gradient_spread", "smoke/rank_weight_spread"
 BATCH = "smoke/rank_same_batch"
@@ -48,7 +48,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     """Return a finding for gradients that differ between ranks, and one for weights."""
     skip = needs_smoke(run, GRADIENT, WEIGHT)
     if skip is not None:
-        return Skipped("needs a smoke run of several ranks")
+        return Skipped("needs a smoke run of several ranks", kind=Lack.RECORDING)
     findings = []
     for name, what, limit in ((GRADIENT, "gradients", params.gradient), (WEIGHT, "weights", params.weight)):
         spread = run.get(name)

@@ -1,24 +1,29 @@
 """repeated_batches: the same batches come again before the data can be through.
 
 What it finds
-    The same batch at step after step, and a short loop of batches.
+    The same batch at step after step, a short loop of batches, and a loader that asks for few of its samples
+    again and again.
 Algorithm
     Exact hashes, from a smoke run. The smallest period with which hashes recur; a period that is one epoch of the
     DataLoader (its length over the micro-batches of a step) is an order that is the same each epoch, an
-    information; a shorter one, or one of at most ``loop`` steps without a DataLoader, is a fault.
+    information; a shorter one, or one of at most ``loop`` steps without a DataLoader, is a fault. A training loader
+    that asked for k of its n samples should have met n (1 - exp(-k / n)) different ones or more.
 Parameters
     loop: longest period that is taken for a loop where the length of an epoch is not known.
     share: share of the steps that must follow the period.
+    covered: least share of the different samples to be expected from drawing with replacement.
 False positives
-    Overfitting one batch on purpose, as a test of the model.
+    Overfitting one batch on purpose, as a test of the model; weighted sampling of data in which a class is rarer
+    than one in a hundred.
 Misses
-    Data that repeat in another order, or augmented.
+    Data without a DataLoader that repeat in another order, or augmented.
 Reference
     entrenar#294, Lightning-AI/pytorch-lightning#18780 (data repeated after a resume or at an epoch).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +35,8 @@ from trainscope.detectors.base import Detector, Skipped, needs_smoke
 
 BATCH = "smoke/batch_hash"
 LEAST = 10
+LEAST_ASKED = 200
+"""Samples below which nothing is said of how many were different."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,8 @@ class Params:
     """Steps; data that are through in so few are a test, not a training."""
     share: float = 0.9
     """Of the steps after the first period."""
+    covered: float = 0.3
+    """Classes that are balanced by drawing the rare ones (1 %) as often come to 0.6."""
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
@@ -52,7 +61,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         return Skipped(f"needs {LEAST} steps with {BATCH}")
     period = period_of(batches, params.share)
     if period is None:
-        return []
+        return _few(run, params)
     epoch = _epoch(run)
     fault = period < 0.9 * epoch if epoch is not None else period <= params.loop
     if period == 1:
@@ -78,6 +87,34 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             ),
         )
     ]
+
+
+def _few(run: Run, params: Params) -> list[Finding]:
+    """Return a finding for each training loader that asks for few of its samples."""
+    found = []
+    for loader in facts.table(run, "smoke.loaders"):
+        size, asked, different = (loader.get(key) for key in ("samples", "asked", "different"))
+        if not loader.get("training") or not size or not asked or not different or asked < LEAST_ASKED:
+            continue
+        expected = size * (1.0 - math.exp(-asked / size))
+        if different < params.covered * expected:
+            found.append(
+                Finding(
+                    detector="repeated_batches",
+                    severity=Severity.WARNING,
+                    title="Few of the samples are trained on",
+                    message=(
+                        f"A loader of {size} samples asked {asked} times for only {different} different ones; "
+                        f"{expected:.0f} or more were to be expected."
+                    ),
+                    metric="smoke/data_order_hash",
+                    start_step=run.first_step,
+                    end_step=run.last_step,
+                    evidence={"samples": size, "asked": asked, "different": different},
+                    fixes=("Check the sampler, its weights, and where its generator is seeded.",),
+                )
+            )
+    return found
 
 
 def period_of(batches: Series, share: float = 0.9) -> int | None:

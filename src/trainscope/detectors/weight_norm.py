@@ -28,7 +28,7 @@ import numpy as np
 
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run, Series
-from trainscope.detectors.base import Detector, Skipped, number
+from trainscope.detectors.base import Detector, Lack, Skipped, number
 
 NORM = "model/weight_norm"
 LEFT = 0.02
@@ -54,7 +54,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     recorded = run.get(NORM)
     norm = None if recorded is None else recorded.finite()
     if norm is None or len(norm) < 20:
-        return Skipped(f"needs 20 points of {NORM}, which a recorded run has")
+        return Skipped(f"needs 20 points of {NORM}, which a recorded run has", kind=Lack.RECORDING)
     before = np.interp(norm.step - params.window, norm.step, norm.value)
     with np.errstate(all="ignore"):
         ratio = norm.value / before

@@ -13,6 +13,7 @@ import numpy as np
 
 from trainscope.core.errors import ConfigError
 from trainscope.core.finding import Finding, Severity
+from trainscope.core.metrics import LOSS_KINDS, kind
 from trainscope.core.run import Run, Series
 from trainscope.core.settings import Settings, parse_severity
 from trainscope.detectors import Judgement, with_options
@@ -28,8 +29,9 @@ from trainscope.diagnosis import (
     paired_signals,
     parameter_change,
     provenance,
+    setting_change,
 )
-from trainscope.diagnosis.base import Comparer, Comparison, align
+from trainscope.diagnosis.base import Comparer, Comparison, Pair, align
 from trainscope.diagnosis.pairing import pair_with
 
 COMPARERS: tuple[Comparer[Any], ...] = (
@@ -39,11 +41,14 @@ COMPARERS: tuple[Comparer[Any], ...] = (
     first_step.COMPARER,
     paired_signals.COMPARER,
     learning_rate_change.COMPARER,
+    setting_change.COMPARER,
     data_change.COMPARER,
     cost_change.COMPARER,
     provenance.COMPARER,
     first_difference.COMPARER,
 )
+BAND, LEAST_BAND = 0.05, 20
+"""Half the width of the band that another seed explains, of a loss or its range; steps to tell it by."""
 CURVE = 0.01
 """Relative difference under which two curves are one, at every step of a finding."""
 IDS: tuple[str, ...] = tuple(comparer.id for comparer in COMPARERS)
@@ -136,7 +141,10 @@ def same_curve(finding: Finding, run: Run, baselines: Sequence[Run]) -> bool:
     if finding.metric is None or finding.layer is not None or finding.start_step is None:
         return False
     mine = run.get(finding.metric)
-    return mine is not None and any(_same(mine, base.get(finding.metric), finding) for base in baselines)
+    if mine is None:
+        return False
+    alike = (_same(mine, base.get(finding.metric), finding) for base in baselines)
+    return any(alike) or _in_band(finding, mine, pair_with(run, baselines))
 
 
 def _same(mine: Series, theirs: Series | None, finding: Finding) -> bool:
@@ -147,6 +155,26 @@ def _same(mine: Series, theirs: Series | None, finding: Finding) -> bool:
     window = (both.step >= finding.start_step) & (both.step <= end)
     a, b = both.run[window], both.base[window]
     return bool(len(a)) and bool(np.allclose(a, b, rtol=CURVE, atol=0.0, equal_nan=True))
+
+
+def _in_band(finding: Finding, mine: Series, pair: Pair) -> bool:
+    """Tell whether another seed explains a loss: its typical value, end and top within the band of the baseline's.
+
+    The same shape, over which a detector's threshold may fall either way.
+    """
+    theirs = pair.base.get(mine.name)
+    if pair.pairing.exact or theirs is None or kind(mine.name) not in LOSS_KINDS or finding.start_step is None:
+        return False
+    both = align(mine, theirs).finite()
+    end = finding.end_step if finding.end_step is not None else finding.start_step
+    window = (both.step >= finding.start_step) & (both.step <= end)
+    if np.count_nonzero(window) < LEAST_BAND:
+        return False
+    a, b = both.run[window], both.base[window]
+    third = max(1, len(a) // 3)
+    room = BAND * max(abs(float(np.median(b))), float(np.ptp(both.base)))
+    pairs = ((np.median(a), np.median(b)), (np.median(a[-third:]), np.median(b[-third:])), (np.max(a), np.max(b)))
+    return all(abs(float(x - y)) <= room for x, y in pairs)
 
 
 def known_severities(judgements: Sequence[Judgement]) -> Mapping[str, Severity]:

@@ -13,6 +13,8 @@ _ABOUT = (
     "smoke.loss_reduction",
     "smoke.label_smoothing",
     "smoke.vocabulary",
+    "smoke.autocast",
+    "smoke.checkpointed",
     "smoke.loaders",
 )
 """Facts of a smoke run that someone chose; the rest is what came of it."""

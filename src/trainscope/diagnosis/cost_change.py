@@ -7,15 +7,17 @@ Algorithm
     Processor time of the process, never wall time: on a busy runner unchanged code took 0.1 to 5 times its wall
     time. Neighbours that share caches still move it (measured: 0.6 to 1.4 for the median of unchanged code on a
     machine with twice as many jobs as cores), so the fastest steps, the lower quartile and the median must all have
-    grown by ``ratio``, by more where the run waited for its processor more than the baseline did; and only runs on
-    the same kind of processor with as many threads are compared. Data loader workers are other processes: their
-    CPU time a step, a mean because the system counts it in ticks of 10 ms, is added to the process's own where both
-    runs have as many of them, and a line of the comparison says so where they have not.
+    grown by ``ratio``, by more where the run waited for its processor more than the baseline did, where a fixed piece
+    of work beside each step took longer than in the baseline (by as much), and where activations are checkpointed
+    that were not; and only runs on the same kind of processor with as many threads are compared. Data loader workers
+    are other processes: their CPU time a step, a mean because the system counts it in ticks of 10 ms, is added to the
+    process's own where both runs have as many of them, and a line of the comparison says so where they have not.
     Memory: growth after the first tenth of the run, and the peak, each against the baseline's with a floor.
 Parameters
     ratio: least ratio of CPU times.
     milliseconds: least difference of CPU times.
     crowded: factor on the ratio where the machine was busier than for the baseline.
+    checkpointed: factor on the ratio where activations are checkpointed and were not: that trades time for memory.
     memory: share of the baseline's peak that is no noise.
     memory_floor: MiB that are no noise, whatever the peak.
 False positives
@@ -35,11 +37,11 @@ import numpy as np
 from trainscope.core import facts
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import FloatArray, Run, Series
-from trainscope.detectors.base import Skipped, number
+from trainscope.detectors.base import Lack, Skipped, number
 from trainscope.diagnosis.base import Compared, Comparer, Comparison, Pair, align
 
 TIME, MEMORY, PEAK = "train/cpu_step_time", "memory/cpu_mb", "memory/peak_mb"
-WORKERS = "train/worker_cpu_time"
+WORKERS, PACE = "train/worker_cpu_time", "smoke/pace"
 CUDA, WALL = "memory/cuda_peak_mb", "train/step_time"
 QUANTILES = (0.05, 0.25, 0.5)
 """Of a step's CPU time: a busy neighbour lifts the median most and the fastest steps least."""
@@ -59,6 +61,8 @@ class Params:
     """Of CPU time a step: steps of under a millisecond are mostly what surrounds them."""
     crowded: float = 1.25
     """On the ratio, where the run waited for the processor more than the baseline did."""
+    checkpointed: float = 1.5
+    """A second forward is a third of a step; in small layers its bookkeeping as much again."""
     memory: float = 0.05
     """Of the baseline's peak."""
     memory_floor: float = 16.0
@@ -75,7 +79,7 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
         if found is not None:
             findings.append(found)
     if not lines:
-        return Skipped("needs CPU time or memory of two smoke runs")
+        return Skipped("needs CPU time or memory of two smoke runs", kind=Lack.RECORDING)
     return Compared(tuple(findings), tuple(lines))
 
 
@@ -91,7 +95,9 @@ def _time(pair: Pair, params: Params) -> tuple[Finding | None, Comparison | None
     now, then = now + beside[0], then + beside[1]
     median = float(np.median(now) / max(float(np.median(then)), 1e-9))
     least = min(float(np.quantile(now, q) / max(float(np.quantile(then, q)), 1e-9)) for q in QUANTILES)
-    limit = params.ratio * (params.crowded if _crowding(pair) > CROWDED else 1.0)
+    limit = params.ratio * max(params.crowded if _crowding(pair) > CROWDED else 1.0, _slower(pair))
+    if pair.run.config.get("smoke.checkpointed") and not pair.base.config.get("smoke.checkpointed"):
+        limit *= params.checkpointed
     more = 1e3 * float(np.median(then)) * (median - 1.0)
     slow = least >= limit and more >= params.milliseconds
     line = Comparison(TIME, ("worse" if slow else "within margin") + note, None, median, (1 / limit, limit))
@@ -128,6 +134,14 @@ def _workers(pair: Pair) -> tuple[tuple[float, float], str]:
 
 def _worker_count(run: Run) -> int:
     return sum(int(loader.get("workers") or 0) for loader in facts.table(run, "smoke.loaders"))
+
+
+def _slower(pair: Pair) -> float:
+    """Return how much longer a fixed piece of work took than beside the baseline; 1 or more."""
+    mine, theirs = pair.run.get(PACE), pair.base.get(PACE)
+    if mine is None or theirs is None or not len(mine) or not len(theirs):
+        return 1.0
+    return max(1.0, float(np.median(_late(mine)) / max(float(np.median(_late(theirs))), 1e-9)))
 
 
 def _crowding(pair: Pair) -> float:

@@ -43,6 +43,8 @@ SIZES = {SEEN[1]: "smoke/eval_targets", OUTPUTS[0]: "smoke/eval_outputs"}
 """How many numbers a value is the mean of."""
 FEW = 2
 """Forwards that make an evaluation."""
+FALL = 0.05
+"""Of the way from the first training loss: what another seed explains at least, as for the training loss."""
 SMALL = 0.1
 """Value below which the absolute margin shrinks with it: an error of 0.01 must not double unseen."""
 
@@ -159,7 +161,7 @@ def _one(pair: Pair, name: str, mine: Series, theirs: Series, params: Params) ->
     base = float(both.base[-1] if len(both) else theirs.value[-1])
     limit = max(params.relative * abs(base), params.absolute * min(1.0, abs(base) / SMALL))
     if not pair.pairing.exact:
-        limit = max(limit, half_width(pair, name, params.band * abs(base)))
+        limit = max(limit, half_width(pair, name, max(params.band * abs(base), FALL * _fallen(pair, name, base))))
     if not np.isfinite(base):
         return None, Comparison(name, "the baseline's is not finite", step)
     same = np.isfinite(value) and abs(value - base) <= limit
@@ -186,6 +188,15 @@ def _one(pair: Pair, name: str, mine: Series, theirs: Series, params: Params) ->
         ),
     )
     return found, line
+
+
+def _fallen(pair: Pair, name: str, base: float) -> float:
+    """Return how far an evaluation loss lies below the first training loss: a small end of a long way is noisy."""
+    start = pair.base.get("train/loss")
+    if not _is_loss(name) or start is None or not len(start):
+        return 0.0
+    first = float(np.median(start.value[:3]))
+    return max(0.0, first - base) if np.isfinite(first) else 0.0
 
 
 def _missing(name: str) -> Finding:

@@ -74,6 +74,7 @@ TOLD: Mapping[str, Told] = {
     "paired_signals": Told(Stage.GRADIENT, _STATE),
     "learning_rate_change": Told(Stage.SCHEDULE, _STATE),
     "data_change": Told(Stage.DATA, _STATE),
+    "setting_change": Told(Stage.UPDATE, _STATE),
 }
 """Detector id to the kind of sign it is."""
 

@@ -37,6 +37,7 @@ EXACT: Mapping[str, Fault] = {
     "learning_rate_change": Fault(Cause.SCHEDULE, 3.0, "the learning rate is not that of the baseline"),
     "parameter_change": Fault(Cause.STRUCTURE, 4.0),
     "first_step": Fault(Cause.STRUCTURE, 3.0),
+    "setting_change": Fault(Cause.OPTIMIZER, 2.0, "optimizer or dropout are not set as in the baseline"),
     "data_change": Fault(Cause.STRUCTURE, 2.0, "the batches are not those of the baseline"),
 }
 """Faults of which a detector is sure."""

@@ -3,7 +3,8 @@
 What it finds
     A schedule that runs faster or slower, lost its warm-up, stopped, or another peak.
 Algorithm
-    The largest relative difference at common steps, of every learning rate that both have.
+    The largest relative difference at common steps, of every learning rate that both have; of a smoke run also of the
+    smallest and largest of all parameter groups.
 Parameters
     deviation: largest relative difference at one step.
 False positives
@@ -27,6 +28,8 @@ from trainscope.detectors.base import Skipped, number
 from trainscope.diagnosis.base import Aligned, Compared, Comparer, Comparison, Pair
 
 LEAST = 3
+EXTREMES = ("smoke/learning_rate_min", "smoke/learning_rate_max")
+"""Of all parameter groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class Params:
 def compare(pair: Pair, params: Params) -> Compared | Skipped:
     """Compare every learning rate that both runs have."""
     names = [n for n in pair.base.series if kind(n) is Kind.LEARNING_RATE]
+    names += EXTREMES
     found: list[Finding] = []
     lines: list[Comparison] = []
     for name in names:
@@ -49,6 +53,8 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
         deviation = _deviation(both)
         worst = int(np.argmax(deviation))
         changed = bool(deviation[worst] > params.deviation)
+        if name in EXTREMES and (found or not changed):
+            continue  # of the other groups only what the first does not say
         lines.append(Comparison(name, "changed" if changed else "same", int(both.step[worst]), float(both.run[worst])))
         if changed:
             found.append(_finding(name, both, deviation, worst, params))

@@ -45,6 +45,8 @@ SIGNALS = (
     "amp/grad_scale",
 )
 """Sizes that the recorder and most logs have; parts of the loss come beside them."""
+OBJECTIVE = "smoke/objective_"
+"""What each of several optimizers follows: parts of the loss, of which a large one hides the others."""
 LEAST = 6
 """Common steps below which nothing is judged."""
 
@@ -125,7 +127,7 @@ def _parts(pair: Pair) -> Iterator[tuple[str, Aligned]]:
     if not pair.pairing.exact:
         return
     for name in pair.base.series:
-        if kind(name) is Kind.LOSS_PART:
+        if kind(name) is Kind.LOSS_PART or name.startswith(OBJECTIVE):
             both = pair.both(name)
             if both is not None and len(both.finite()) >= 2 * LEAST:
                 yield name, both.finite().tail()

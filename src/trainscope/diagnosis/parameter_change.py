@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from trainscope.core import facts
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
-from trainscope.detectors.base import Skipped, number
+from trainscope.detectors.base import Lack, Skipped, number
 from trainscope.detectors.parameters_not_training import is_expert, listed
 from trainscope.diagnosis.base import Compared, Comparer, Comparison, Pair
 from trainscope.diagnosis.matching import match
@@ -50,7 +50,7 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
     """Compare what learns."""
     mine, theirs = facts.parameters(pair.run), facts.parameters(pair.base)
     if not mine or not theirs:
-        return Skipped("needs the parameters of two smoke runs")
+        return Skipped("needs the parameters of two smoke runs", kind=Lack.RECORDING)
     matched = match(mine, theirs)
     findings = [
         _stopped(pair, matched),

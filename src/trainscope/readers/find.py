@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from trainscope.core.errors import NoDataError, NoReaderError, ReadError, TrainscopeError
+from trainscope.core.files import PRINTED
 from trainscope.readers import beside, bundle, hf_trainer, tensorboard
 from trainscope.readers.registry import reader_for
 from trainscope.readers.source import STDIN, Source, status_of, why
@@ -53,8 +54,6 @@ _NEVER = frozenset(
         "expected.json",
     }
 )
-PRINTED = "output.log"
-"""What a script printed under ``trainscope smoke``, beside the recording of the same training."""
 _SKIPPED_FOLDERS = frozenset(["__pycache__", "node_modules", "site-packages"])
 
 

@@ -133,7 +133,12 @@ def _run_entry(identity: str, one: Judged) -> RunEntry:
             "config": {well_formed(k): scalar(v) for k, v in run.config.items()},
             "notes": [_note(n) for n in run.notes],
             "judged": [d for d in one.detectors if d not in {s.detector for s in one.judgement.skipped}],
-            "skipped": [SkippedEntry(detector=s.detector, reason=well_formed(s.reason)) for s in one.judgement.skipped],
+            "skipped": [
+                SkippedEntry.model_validate(
+                    {"detector": s.detector, "reason": well_formed(s.reason), "kind": s.kind.value}
+                )
+                for s in one.judgement.skipped
+            ],
             "findings": _findings(one.judgement.findings, one.known, run.x_axis),
             "story": story,
             "incidents": incidents,

@@ -5,6 +5,14 @@ from __future__ import annotations
 from trainscope.report.document import Comparison
 from trainscope.report.text import figure, label, prose
 
+QUIET = ("same", "within margin", "paired", "none beyond rounding")
+"""How the verdicts begin that nobody needs to act on."""
+
+
+def is_notable(line: Comparison) -> bool:
+    """Tell whether what was compared differs, or could not be judged as sharply as it might."""
+    return not line.verdict.startswith(QUIET)
+
 
 def compared(line: Comparison) -> str:
     """Return ``metric: verdict (value, allowed low to high, step n)``."""

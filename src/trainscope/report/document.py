@@ -94,6 +94,8 @@ class SkippedEntry(Part):
 
     detector: str
     reason: str
+    kind: Literal["data", "recording"] = "data"
+    """What was missing: points or a metric, or what only a run recorded by trainscope has."""
 
 
 class FindingEntry(Part):

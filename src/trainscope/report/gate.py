@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from trainscope.core.finding import Severity
 from trainscope.core.settings import FailOn, Settings
-from trainscope.report.document import Counts, ErrorEntry, FindingEntry, RunEntry, Verdict
+from trainscope.report.document import Counts, Document, ErrorEntry, FindingEntry, RunEntry, Verdict
 from trainscope.report.text import plural
 
 
@@ -41,6 +41,13 @@ def describe(counts: Counts) -> str:
         f"{counts.info} info" if counts.info else "",
     ]
     return ", ".join(p for p in parts if p) or "no findings"
+
+
+def headline(document: Document) -> str:
+    """Return the verdict's status, or ``not_gated`` where findings that would fail a gate were told not to."""
+    verdict, counts = document.verdict, document.counts
+    ungated = verdict.status == "pass" and verdict.fail_on == "never" and counts.error + counts.warning > 0
+    return "not_gated" if ungated else verdict.status
 
 
 def decide(runs: Sequence[RunEntry], errors: Sequence[ErrorEntry], settings: Settings) -> Verdict:

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from trainscope.core.run import Run
+from trainscope.report import gate
 from trainscope.report.chapters import Chapter, chapters
 from trainscope.report.document import Document, FindingEntry, Metric, RunEntry
-from trainscope.report.gate import count
 from trainscope.report.panels import Panels, panels_for
 from trainscope.report.text import figure, label, plural, prose
 from trainscope.report.tiles import Tile, headline, tiles_for
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 COLOURS = "colours.css"
 """Of all pages, those of the site too."""
-WORDS: Mapping[str, str] = {"pass": "Pass", "fail": "Fail", "error": "Cannot judge"}
+WORDS: Mapping[str, str] = {"pass": "Pass", "fail": "Fail", "error": "Cannot judge", "not_gated": "Not gated"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,14 @@ def render(document: Document, runs: Mapping[str, Run]) -> str:
         doc=document,
         views=[_view(entry, runs.get(entry.id)) for entry in document.runs],
         words=WORDS,
+        status=gate.headline(document),
         css=trusted(css),
         css_hash=digest,
     )
 
 
 def _view(entry: RunEntry, run: Run | None) -> RunView:
-    counts = count(entry.findings)
+    counts = gate.count(entry.findings)
     skipped = f", {plural(len(entry.skipped), 'detector')} skipped" if entry.skipped else ""
     return RunView(
         run=entry,

@@ -9,11 +9,16 @@ from trainscope.core.run import Run
 from trainscope.report.chapters import Chapter, chapters
 from trainscope.report.comparisons import compared
 from trainscope.report.document import Baseline, Document, FindingEntry, RunEntry
-from trainscope.report.gate import count, describe
+from trainscope.report.gate import count, describe, headline
 from trainscope.report.text import figure, label, plural, prose
 
 SIGNS: Mapping[str, str] = {"error": "🔴", "warning": "🟡", "info": "🔵"}
-VERDICTS: Mapping[str, str] = {"pass": "✅ Pass", "fail": "❌ Fail", "error": "⚠️ Cannot judge"}
+VERDICTS: Mapping[str, str] = {
+    "pass": "✅ Pass",
+    "fail": "❌ Fail",
+    "error": "⚠️ Cannot judge",
+    "not_gated": "ℹ️ Not gated",
+}
 MAX_EVIDENCE = 8
 
 # Only what can mean something where it stands: the text stays readable in a raw log.
@@ -54,7 +59,7 @@ def render(document: Document, runs: Mapping[str, Run]) -> str:  # noqa: ARG001 
 
 
 def _lines(document: Document) -> Iterator[str]:
-    yield f"## {VERDICTS[document.verdict.status]}: {escape(document.verdict.reason)}"
+    yield f"## {VERDICTS[headline(document)]}: {escape(document.verdict.reason)}"
     yield ""
     if len(document.runs) > 1:
         yield "| Run | Steps | Findings |"

@@ -8,8 +8,9 @@ from io import StringIO
 
 from trainscope.core.run import Run
 from trainscope.report.chapters import Chapter, chapters
-from trainscope.report.comparisons import compared
+from trainscope.report.comparisons import compared, is_notable
 from trainscope.report.document import Baseline, Document, ErrorEntry, FindingEntry, RunEntry, SkippedEntry
+from trainscope.report.gate import headline
 from trainscope.report.lookup import series_of
 from trainscope.report.sparkline import marked_columns, sparkline
 from trainscope.report.text import figure, label, plural, prose
@@ -20,13 +21,13 @@ BANNERS: Mapping[str, str] = {
     "pass": "bold black on green",
     "fail": "bold white on red",
     "error": "bold black on yellow",
+    "not_gated": "bold black on cyan",
 }
-WORDS: Mapping[str, str] = {"pass": "PASS", "fail": "FAIL", "error": "CANNOT JUDGE"}
+WORDS: Mapping[str, str] = {"pass": "PASS", "fail": "FAIL", "error": "CANNOT JUDGE", "not_gated": "NOT GATED"}
 INDENT = 12
 """Columns before the body of a row."""
 RECORDED = frozenset({"recorded", "bundle"})
 """Formats of runs that trainscope recorded."""
-RECORDERS = ("trainscope smoke", "smoke run", "recorder", "recorded run")
 NOT_RECORDED = "needs a run recorded with trainscope smoke, trainscope ci or the recorder"
 NAMED = 4
 """Skipped detectors of one reason that are named; more would bury the findings, and the JSON has them all."""
@@ -76,7 +77,7 @@ def render(
 def summary(document: Document) -> str:
     """Return the verdict in one line."""
     verdict = document.verdict
-    return f"{WORDS[verdict.status]}  {verdict.reason}  ({plural(len(document.runs), 'run')})"
+    return f"{WORDS[headline(document)]}  {verdict.reason}  ({plural(len(document.runs), 'run')})"
 
 
 def render_findings(entry: RunEntry, *, color: bool = False, decorated: bool = False) -> str:
@@ -133,8 +134,9 @@ def _rows(document: Document, runs: Mapping[str, Run], *, width: int, decorated:
     if document.baseline is not None:
         yield from _baseline(document.baseline)
         yield Row("", "")
-    word = WORDS[document.verdict.status]
-    yield Row(f" {word} " if decorated else word, document.verdict.reason, BANNERS[document.verdict.status])
+    said = headline(document)
+    word = f" {WORDS[said]} " if decorated else WORDS[said]
+    yield Row(word, document.verdict.reason, BANNERS[said])
 
 
 def _run(entry: RunEntry, run: Run | None, *, width: int, decorated: bool) -> Iterator[Row]:
@@ -200,8 +202,13 @@ def _baseline(baseline: Baseline) -> Iterator[Row]:
     yield Row("Baseline", f"{label(baseline.name)}, {plural(baseline.runs, 'run')}", "bold", "dim")
     for fixed in baseline.fixed:
         yield Row("  fixed", f"{prose(fixed.title)} [{label(fixed.detector)}]", "green")
-    for line in baseline.comparisons:
+    shown = [line for line in baseline.comparisons if is_notable(line)]
+    for line in shown:
         yield Row("  compared", compared(line), "dim", "dim")
+    rest = len(baseline.comparisons) - len(shown)
+    if rest:
+        what = "other comparison" if shown else "comparison"
+        yield Row("  compared", f"{plural(rest, what)} within their margins", "dim", "dim")
 
 
 def _where(finding: FindingEntry, entry: RunEntry) -> str:
@@ -218,7 +225,7 @@ def _skipped(skipped: list[SkippedEntry], *, recorded: bool) -> str:
     reasons: dict[str, list[str]] = {}
     for one in skipped:
         # Whoever has a plain log need not read in five ways that it is one.
-        reason = NOT_RECORDED if any(word in one.reason for word in RECORDERS) and not recorded else one.reason
+        reason = NOT_RECORDED if one.kind == "recording" and not recorded else one.reason
         reasons.setdefault(prose(reason), []).append(label(one.detector))
     return "; ".join(
         f"{', '.join(names) if len(names) <= NAMED else plural(len(names), 'detector')}: {reason}"

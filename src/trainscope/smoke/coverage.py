@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from trainscope.smoke.records import Record
@@ -30,13 +31,17 @@ def loaders(record: Record) -> list[dict[str, Any]]:
     that gave batches while gradients were on: some trainers evaluate with them on.
     """
     came = {number for number, batches in arrivals(record).items() if any(there for _, there in batches)}
-    found: dict[tuple[str, bool], list[bool | None]] = {}
-    for number, text, used, ordered in record.end.get("loaders", ()):
-        found.setdefault((text, number in came if came else used), []).append(ordered)
-    return [
-        {**json.loads(text), "training": used, "sequential": None if None in orders else all(orders)}
-        for (text, used), orders in found.items()
-    ]
+    found: dict[tuple[str, bool], list[tuple[bool | None, list[int]]]] = {}
+    for number, text, used, ordered, asked in record.end.get("loaders", ()):
+        found.setdefault((text, number in came if came else used), []).append((ordered, asked))
+    return [{**json.loads(text), "training": used, **_asked(alike)} for (text, used), alike in found.items()]
+
+
+def _asked(alike: Sequence[tuple[bool | None, list[int]]]) -> dict[str, Any]:
+    """Return in which order loaders of one description asked, and how much: of several that which asked for most."""
+    orders = [ordered for ordered, _ in alike]
+    asked, different = max((counts for _, counts in alike), key=lambda counts: counts[0])
+    return {"sequential": None if None in orders else all(orders), "asked": asked, "different": different}
 
 
 def arrivals(record: Record) -> dict[int, list[tuple[int, bool]]]:

@@ -120,9 +120,10 @@ CONFIG: Mapping[str, Field] = {
     "smoke.data_loader": Field("true or false", "whether batches came from a DataLoader"),
     "smoke.loaders": Field(
         "JSON list",
-        "for each DataLoader that was read: batch_size, sampler (its class), workers, batches (its length), "
-        "drop_last, training (whether it gave batches where gradients are on), sequential (whether it asked for 0, 1, "
-        "2, ... in order)",
+        "for each DataLoader that was read: samples (the length of its sampler), batch_size, sampler (its class), "
+        "workers, batches (its length), drop_last, training (whether it gave batches where gradients are on), "
+        "sequential (whether it asked for 0, 1, 2, ... in order), asked and different (samples it asked for, and "
+        "different ones among them)",
     ),
     "smoke.training_loader": Field(
         "1",
@@ -155,6 +156,18 @@ CONFIG: Mapping[str, Field] = {
     "smoke.initial_cross_entropy": Field("nat", "mean cross entropy per label before the first step"),
     "smoke.label_entropy": Field("nat", "last value of smoke/label_entropy"),
     "smoke.sharded": Field("true or false", "parameters are sharded (FSDP): norms are of the local shard"),
+    "smoke.autocast": Field("JSON list", "types in which autocast computed forwards of the outermost modules"),
+    "smoke.rows": Field(
+        "JSON list",
+        "for each outermost module: samples that it was trained on (the first dimension of its largest input), and how "
+        "many of them were different by content",
+    ),
+    "smoke.rows_evaluated": Field(
+        "JSON list", "different samples in forwards that did not train, and how many of them were trained on as well"
+    ),
+    "smoke.checkpointed": Field(
+        "true or false", "activations were checkpointed by torch.utils.checkpoint, use_reentrant=False"
+    ),
     "smoke.compiled": Field("true or false", "torch.compile was used: modules inside are not seen"),
     # Provenance.
     "env.platform": Field("text", "system and machine, such as Linux x86_64"),

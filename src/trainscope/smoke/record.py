@@ -27,6 +27,9 @@ FACTS_FILE = "smoke.json"
 """Beside ``meta.json``: the facts again, unflattened, with all lists in full."""
 
 
+OBJECTIVES = tuple(f"smoke/objective_{place}" for place in range(4))
+"""Of as many optimizers as are told apart."""
+
 SERIES: Mapping[str, Field] = {
     # What every recorded run has.
     "train/loss": Field(
@@ -58,6 +61,7 @@ SERIES: Mapping[str, Field] = {
         "CPU time of all child processes since the step before: the data loaders' workers; in clock ticks (mostly "
         "10 ms), and only on systems with /proc",
     ),
+    "smoke/pace": Field("s", "CPU time of a fixed piece of work beside the step: how fast the processor is now"),
     "memory/peak_mb": Field("MiB", "highest resident memory so far"),
     "memory/cuda_peak_mb": Field("MiB", "highest memory held for tensors on all CUDA devices so far"),
     "memory/live_graphs": Field(
@@ -70,6 +74,10 @@ SERIES: Mapping[str, Field] = {
         "as the objective",
         "sum of the losses that backward started from: what was differentiated",
     ),
+    **{
+        name: Field("as the objective", f"the same of optimizer {place} alone, where several step")
+        for place, name in enumerate(OBJECTIVES)
+    },
     "smoke/backward_calls": Field("1", "calls of backward in the step"),
     "smoke/zero_grad_calls": Field("1", "calls of zero_grad, of optimizers and modules"),
     "smoke/zero_grad_after_backward": Field(

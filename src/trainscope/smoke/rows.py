@@ -11,7 +11,9 @@ import numpy as np
 
 from trainscope.core.run import FloatArray
 from trainscope.smoke.batches import Batches
+from trainscope.smoke.record import OBJECTIVES
 from trainscope.smoke.records import Record, Row, gathered
+from trainscope.smoke.reductions import last, load_entropy, norm, together, total
 from trainscope.store.block import LayerBlock
 
 Value = float | int | bool | None
@@ -82,29 +84,30 @@ class Rows:
         attention = row["attention"] or {}
         after = self._record.steps[step + 1] if step + 1 < len(self._record.steps) else self._record.end
         return {
-            "loss": _sum(part["loss"] for part in parts),
-            "grad_norm_before_clip": _norm(raw),
-            "grad_norm_after_clip": _norm(applied),
+            "loss": total(part["loss"] for part in parts),
+            "grad_norm_before_clip": norm(raw),
+            "grad_norm_after_clip": norm(applied),
             "lr": rates[0] if rates else None,
             "step_time_ms": None if seconds is None else 1e3 * seconds,
-            "optimizer_m_norm": _together(part["m"] for part in parts),
-            "optimizer_v_norm": _together(part["v"] for part in parts),
-            "update_norm": _norm(updates),
-            "weight_norm": _norm(weights),
+            "optimizer_m_norm": together(part["m"] for part in parts),
+            "optimizer_v_norm": together(part["v"] for part in parts),
+            "update_norm": norm(updates),
+            "weight_norm": norm(weights),
             "cpu_memory_mb": row["memory"],
             "cuda_memory_mb": row["cuda"][0],
-            "grad_scale": _last(part["scale"] for part in parts),
+            "grad_scale": last(part["scale"] for part in parts),
             "step_skipped": any(part["skipped"] for part in parts),
             "micro_batches": sum(part["micro_batches"] for part in parts),
             "wall_time": row["wall"],
             "train/cpu_step_time": cpu,
             "train/worker_cpu_time": self._workers(step),
+            "smoke/pace": row["pace"],
             "memory/peak_mb": row["peak"],
             "memory/cuda_peak_mb": row["cuda"][1],
             "memory/live_graphs": row["graphs"],
             **_calls(parts),
             **_parameters(applied[trained], weights, updates[trained], parts),
-            "smoke/router_gradient": _norm(raw[routers]),
+            "smoke/router_gradient": norm(raw[routers]),
             "smoke/optimizers_created": row["created"],
             "smoke/learning_rate_min": min(rates, default=None),
             "smoke/learning_rate_max": max(rates, default=None),
@@ -115,7 +118,8 @@ class Rows:
             **self._data(parts),
             **self._batches.scalars(step),
             **_evaluation(after.get("evaluated")),
-            "smoke/router_load_entropy": _load_entropy(self.shares(step)),
+            **_objectives(parts),
+            "smoke/router_load_entropy": load_entropy(self.shares(step)),
             "attention/logit_max": attention.get("logit_max"),
             "attention/entropy": attention.get("entropy"),
             **_counters(parts),
@@ -137,7 +141,7 @@ class Rows:
         repeated = None if batch is None else batch in self._seen
         if batch is not None:
             self._seen.add(batch)
-        moments = _last(part["moments"] for part in parts) or (None, None)
+        moments = last(part["moments"] for part in parts) or (None, None)
         return {
             "smoke/batch_hash": batch,
             "smoke/input_hash": inputs,
@@ -147,8 +151,8 @@ class Rows:
             "smoke/input_mean": moments[0],
             "smoke/input_std": moments[1],
             "smoke/samples": sum(part["samples"] for part in parts) or None,
-            "smoke/cross_entropy": _last(part["cross_entropy"] for part in parts),
-            "smoke/ignored_fraction": _last(part["ignored"] for part in parts),
+            "smoke/cross_entropy": last(part["cross_entropy"] for part in parts),
+            "smoke/ignored_fraction": last(part["ignored"] for part in parts),
         }
 
 
@@ -168,10 +172,10 @@ def _parameters(
 
 
 def _calls(parts: Sequence[Row]) -> dict[str, Value]:
-    clip = _last(part.get("clip") for part in parts) or (None, None, None, None)
+    clip = last(part.get("clip") for part in parts) or (None, None, None, None)
     summed = "backward_calls zero_grad_calls zero_grad_after_backward scheduler_steps clip_calls".split()  # noqa: SIM905
     return {
-        "smoke/objective": _sum(part["objective"] for part in parts),
+        "smoke/objective": total(part["objective"] for part in parts),
         **{f"smoke/{name}": sum(part[name] for part in parts) for name in summed},
         "smoke/optimizer_steps": len(parts),
         "smoke/stale_gradients": max(part["stale"] for part in parts),
@@ -199,6 +203,14 @@ def _evaluation(found: Mapping[str, Any] | None) -> dict[str, Value]:
     }
 
 
+def _objectives(parts: Sequence[Row]) -> dict[str, Value]:
+    """Return what each of several optimizers follows, in the order in which they were made."""
+    if len(parts) < 2:
+        return {}
+    ordered = sorted(parts, key=lambda part: int(part["optimizer"]))
+    return {name: part["objective"] for name, part in zip(OBJECTIVES, ordered, strict=False)}
+
+
 def _counters(parts: Sequence[Row]) -> dict[str, Value]:
     rows = [row for part in parts for row in part["counters"] or ()]
     if not rows:
@@ -212,34 +224,3 @@ def _counters(parts: Sequence[Row]) -> dict[str, Value]:
 def _is_router(name: str) -> bool:
     words = {word for part in name.lower().split(".") for word in (part, *part.split("_"))}
     return "router" in words or "gate" in name.lower().split(".")
-
-
-def _norm(values: FloatArray) -> float | None:
-    """Return the norm of all; entries below 0 (no gradient) do not count."""
-    counted = values[~(values < 0)]
-    if not len(counted):
-        return None
-    return float(np.sqrt(np.square(counted).sum()))
-
-
-def _load_entropy(shares: Mapping[str, FloatArray]) -> float | None:
-    found = []
-    for share in shares.values():
-        used = share[share > 0]
-        if len(share) > 1:
-            found.append(float(-(used * np.log(used)).sum() / np.log(len(share))))
-    return float(np.mean(found)) if found else None
-
-
-def _sum(values: Any) -> float | None:
-    present = [value for value in values if value is not None]
-    return sum(present) if present else None
-
-
-def _together(values: Any) -> float | None:
-    present = [value for value in values if value is not None]
-    return float(np.sqrt(np.square(present).sum())) if present else None
-
-
-def _last(values: Any) -> Any:
-    return next((value for value in reversed(list(values)) if value is not None), None)

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainscope.core.errors import TrainingFailedError, writing_in
+from trainscope.core.files import PRINTED
 from trainscope.smoke import convert
 from trainscope.smoke.command import Outcome, Watcher, Wish, execute
 from trainscope.smoke.records import Record, read, startup_fault
 
-LOG_FILE = "output.log"
-"""All that the command printed, inside ``--out``."""
 _HINT = "it must call step() of a torch.optim optimizer; python -I, -E and -S hide it"
 
 
@@ -51,7 +50,7 @@ def smoke(wish: Wish, out: Path, watch: Watcher) -> Smoke:
     with writing_in(out):
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="trainscope-") as folder:
-            outcome = execute(wish, Path(folder), out / LOG_FILE, watch)
+            outcome = execute(wish, Path(folder), out / PRINTED, watch)
             records = read(Path(folder))
             _judge(outcome, records, startup_fault(Path(folder)), wish)
             paths = convert.write(records, wish, out)

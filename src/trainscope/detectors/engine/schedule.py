@@ -11,6 +11,10 @@ from trainscope.core import facts
 from trainscope.core.run import Run, Series
 
 EPOCHS = "the epochs of"
+LEAST_DECAY = 15
+"""Steps of a decay below which nothing is read off it."""
+EXACT = 2e-3
+"""Largest distance, as a share of the decay, at which a learning rate is taken to follow a line or a cosine."""
 NEAR = 0.05
 """Relative difference at which a ratio is taken for a factor."""
 
@@ -32,7 +36,9 @@ class Schedule:
     own_warmup: float | None
     """The scheduler's, in optimizer steps; None where it does not say."""
     horizon: float | None
-    """The scheduler's whole length, in optimizer steps; None where it does not say."""
+    """The scheduler's whole length, in optimizer steps, or where the recorded rate heads for 0; None if unknown."""
+    fitted: bool
+    """Whether that was read off the learning rate."""
     stepped: bool
     """Whether any scheduler stepped."""
     unused: str | None
@@ -79,20 +85,48 @@ def read(run: Run, warmup: float, total: float) -> Schedule:
         ("steps of an epoch", (loader or 0.0) / micro),
     )
     stepped = (facts.number(run, "smoke.schedulers") or 0.0) > 0
+    told, rate = _length(run, "horizon", pace), run.get("learning_rate")
+    fitted = reaches_zero(rate) if told is None and rate is not None else None
     return Schedule(
         warmup=warm,
         warmup_source=warm_source,
         total=wanted,
         total_source=source,
         totals=_totals(said, wanted, loader, micro),
-        may_end_early=source.startswith(EPOCHS) or run.config.get("smoke.scheduler0.class") == "LambdaLR",
+        may_end_early=source.startswith(EPOCHS)
+        or fitted is not None
+        or run.config.get("smoke.scheduler0.class") == "LambdaLR",
         own_warmup=_length(run, "warmup", pace),
-        horizon=_length(run, "horizon", pace),
+        horizon=told if fitted is None else fitted,
+        fitted=fitted is not None,
         stepped=stepped,
         unused=unused,
         unused_steps=unused_steps,
         factors=factors,
     )
+
+
+def reaches_zero(rate: Series) -> float | None:
+    """Return the step at which a rate that follows a line or half a cosine from its peak would reach 0.
+
+    A decay by hand says its length in no other way. None where it follows neither, or has hardly begun; a decay to a
+    floor is no cosine, and a longer line.
+    """
+    top = float(rate.value.max()) if len(rate) else 0.0
+    if not top > 0.0:
+        return None
+    peak = int(np.flatnonzero(rate.value >= (1.0 - 1e-9) * top)[-1])
+    share = rate.value[peak:] / top
+    ended = np.flatnonzero(share <= EXACT)
+    share = share[: int(ended[0])] if len(ended) else share
+    step = (rate.step[peak : peak + len(share)] - rate.step[peak]).astype(np.float64)
+    if len(share) < LEAST_DECAY or not (np.diff(share) < 0.0).all():
+        return None
+    for travelled in (1.0 - share, np.arccos(np.clip(2.0 * share - 1.0, -1.0, 1.0)) / np.pi):
+        speed = float(travelled @ step / (step @ step))
+        if travelled[-1] >= NEAR and float(np.max(np.abs(travelled - speed * step))) <= EXACT:
+            return float(rate.step[peak]) + 1.0 / speed
+    return None
 
 
 def _declared(said: dict[str, dict[str, object]], what: str) -> tuple[float | None, str]:

@@ -7,7 +7,7 @@ the backward before. A forward without gradient is evaluation.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch import Tensor
 from ...probe.routing import expert_counts
 from . import hashing
 from .labels import Labels
+from .rows import Distinct, keys_of
 
 
 @dataclass(slots=True, eq=False)
@@ -27,6 +28,10 @@ class Forward:
     training: bool
     inputs: list[int] = field(default_factory=list)
     samples: int = 0
+    root: int = -1
+    """Which of the outermost modules; -1 for a copy of one, such as an average of its weights."""
+    rows: list[int] = field(default_factory=list)
+    """A key of each sample."""
     moments: list[tuple[int, float, float]] = field(default_factory=list)
     """Of each floating-point input: numbers, mean, variance."""
     described: list[Any] = field(default_factory=list)
@@ -52,10 +57,12 @@ class Forwards:
         self._pending: list[Forward] = []
         self._evaluations: list[Forward] = []
         self._inside: Forward | None = None
+        self._different = Distinct()
 
-    def enter(self, *, training: bool, inputs: Iterator[Tensor]) -> Forward:
+    def enter(self, *, training: bool, inputs: Sequence[Tensor], root: int = 0) -> Forward:
         """Begin a pass through the outermost module."""
-        forward = Forward(torch.is_grad_enabled(), training)
+        forward = Forward(torch.is_grad_enabled(), training, root=root)
+        forward.rows = keys_of(inputs)
         for tensor in inputs:
             forward.samples = forward.samples or (tensor.shape[0] if tensor.dim() else 1)
             forward.inputs.append(hashing.of_tensor(tensor))
@@ -65,6 +72,11 @@ class Forwards:
         self._inside = forward
         (self._pending if forward.gradient else self._evaluations).append(forward)
         return forward
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a pass is under way."""
+        return self._inside is not None
 
     def leave(self) -> None:
         """End it. What comes before the next one, such as the loss, still belongs to it."""
@@ -93,6 +105,8 @@ class Forwards:
         pending, self._pending = self._pending, []
         chosen = [forward for place, forward in enumerate(pending) if forward.training or place == len(pending) - 1]
         self._evaluations += [forward for forward in pending if forward not in chosen]
+        for forward in chosen:
+            self._different.see(forward.root, forward.rows)
         return chosen
 
     def evaluated_shares(self) -> dict[str, Tensor]:
@@ -103,9 +117,15 @@ class Forwards:
                 found[name] = found[name] + counts if name in found else counts
         return found
 
+    def end(self) -> dict[str, object]:
+        """Describe what came to light."""
+        return {"rows": self._different.counts(), "rows_evaluated": self._different.evaluated()}
+
     def evaluated(self) -> list[Forward]:
         """Return the evaluations since the last call."""
         found, self._evaluations = self._evaluations, []
+        for forward in found:
+            self._different.evaluate(forward.rows)
         return found
 
 

@@ -22,6 +22,9 @@ class Loaders:
         self._place: dict[int, int] = {}
         """Indices that the iterator of a loader has asked for."""
         self._ordered: dict[int, bool] = {}
+        self._asked: dict[int, int] = {}
+        self._different: dict[int, set[int]] = {}
+        """Indices that a loader asked for."""
 
     def opened(self, loader: Any, description: str) -> int:
         """Return the number of a loader."""
@@ -44,18 +47,28 @@ class Loaders:
             place = self._place.get(number, 0)
             self._ordered[number] = self._ordered.get(number, True) and one == place
             self._place[number] = place + 1
+            if type(one) is int:
+                self._asked[number] = self._asked.get(number, 0) + 1
+                self._different.setdefault(number, set()).add(one)
 
     def end(self) -> dict[str, Any]:
         """Describe what came to light."""
         return {"loaders": self.describe(), "samples": [self.samples.again, self.samples.changed]}
 
-    def describe(self) -> list[tuple[int, str, bool, bool | None]]:
+    def describe(self) -> list[tuple[int, str, bool, bool | None, list[int]]]:
         """Return of each loader number, description, whether it gave batches where gradients are on, and its order.
 
-        The order is whether it asked for 0, 1, 2, ...; None where there is none to see.
+        The order is whether it asked for 0, 1, 2, ...; None where there is none to see. Last come how many samples
+        it asked for, and how many different ones.
         """
         return [
-            (number, text, number in self._training, self._ordered.get(number))
+            (
+                number,
+                text,
+                number in self._training,
+                self._ordered.get(number),
+                [self._asked.get(number, 0), len(self._different.get(number, ()))],
+            )
             for number, text in self._described.items()
         ]
 

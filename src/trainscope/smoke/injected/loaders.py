@@ -106,14 +106,18 @@ def _ended(recorder: Recorder, iterator: Any) -> None:
 
 def describe(loader: Any) -> dict[str, Any]:
     """Return what decides the batches of a loader."""
-    try:
-        length: int | None = len(loader)
-    except TypeError:
-        length = None
     return {
+        "samples": _length(loader.sampler),
         "batch_size": loader.batch_size,
         "sampler": type(loader.sampler).__name__,
         "workers": loader.num_workers,
-        "batches": length,
+        "batches": _length(loader),
         "drop_last": loader.drop_last,
     }
+
+
+def _length(sized: Any) -> int | None:
+    try:
+        return len(sized)
+    except TypeError:
+        return None

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ...probe.names import clean, is_wrapper
@@ -26,6 +27,7 @@ class Models:
         self.roots: list[weakref.ref[nn.Module]] = []
         self._names: dict[int, tuple[weakref.ref[Tensor], str]] = {}
         self._modules: dict[int, tuple[weakref.ref[nn.Module], str]] = {}
+        self._copies: weakref.WeakKeyDictionary[nn.Module, bool] = weakref.WeakKeyDictionary()
 
     def discover(self, parameters: Sequence[Tensor]) -> list[nn.Module]:
         """Find the modules of `parameters`, if any has no name yet; return those that are new."""
@@ -38,6 +40,21 @@ class Models:
                 fresh.append(root)
         self._name()
         return fresh
+
+    def place_of(self, module: nn.Module) -> int:
+        """Return which of the outermost modules this is, -1 if it is none."""
+        return next((place for place, ref in enumerate(self.roots) if ref() is module), -1)
+
+    def is_watched(self, module: nn.Module, *, inside: bool) -> bool:
+        """Tell whether this is an outermost module, or a copy of one that is evaluated, and not `inside` another."""
+        return self.place_of(module) >= 0 or (not inside and not torch.is_grad_enabled() and self.is_copy(module))
+
+    def is_copy(self, module: nn.Module) -> bool:
+        """Tell whether this is another model of the same class and shapes: averaged weights, a target network."""
+        if module not in self._copies:
+            alike = (root for root in self.alive() if type(root) is type(module))
+            self._copies[module] = any(_shapes(root) == _shapes(module) for root in alike)
+        return self._copies[module]
 
     def alive(self) -> list[nn.Module]:
         """Return the outermost modules that still exist."""
@@ -83,6 +100,10 @@ class Models:
         roots = self.alive()
         for place, root in enumerate(roots):
             yield (f"{type(root).__name__}{place}." if len(roots) > 1 else ""), root
+
+
+def _shapes(module: nn.Module) -> list[tuple[str, tuple[int, ...]]]:
+    return [(name, tuple(parameter.shape)) for name, parameter in module.named_parameters()]
 
 
 def outermost(parameters: Iterable[Tensor]) -> list[nn.Module]:

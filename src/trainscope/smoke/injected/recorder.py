@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
+from torch.nn import Module
 from torch.optim import Optimizer
 
 from ...probe import process
-from . import ending, hashing, memory
+from . import ending, hashing, memory, pace
 from .attending import Attending
 from .batches import Batches
 from .buffers import Buffers
@@ -89,9 +90,9 @@ class Recorder:
             self.active[0] = self.active[0] and not self._started
         return self.active[0]
 
-    def is_root(self, module: object) -> bool:
-        """Tell whether `module` is an outermost one that is being recorded."""
-        return self.active[0] and any(ref() is module for ref in self.models.roots)
+    def is_watched(self, module: Module) -> bool:
+        """Tell whether `module` is an outermost one that is being recorded, or a copy of one that is evaluated."""
+        return self.active[0] and self.models.is_watched(module, inside=self.forwards.is_inside)
 
     def skipped_step(self, optimizer: Optimizer) -> None:
         """Note a step that a GradScaler refused."""
@@ -161,8 +162,7 @@ class Recorder:
             self.sink.write("dropped", position=position, hash=batch)
         tracked.stepped()
         self._stepped.append(weakref.ref(optimizer))
-        waiting = {id(o) for ref in self._expected if (o := ref()) is not None}
-        if waiting <= {id(ref()) for ref in self._stepped}:
+        if {id(o) for ref in self._expected if (o := ref()) is not None} <= {id(ref()) for ref in self._stepped}:
             self.close_round()
 
     def close_round(self) -> None:
@@ -195,6 +195,7 @@ class Recorder:
             left_out=self.setting.left_out_with_gradient(),
             attention=attention,
             workers=self.workers.cpu_seconds(),
+            pace=pace.seconds(),
         )
         self.done += 1
 
@@ -213,7 +214,8 @@ class Recorder:
             if not self._ended:
                 self._ended = True
                 evaluated = evaluation(self.forwards.evaluated())
-                self.sink.write("end", why=why, evaluated=evaluated, **self.loaders.end(), **self.setting.end())
+                facts = {**self.loaders.end(), **self.setting.end(), **self.forwards.end()}
+                self.sink.write("end", why=why, evaluated=evaluated, **facts)
 
     def before_backward(self, root: Tensor | None, raw: Tensor | None, divisor: float | None) -> None:
         """Note a backward that starts from `root`; `raw` is the loss before the GradScaler."""

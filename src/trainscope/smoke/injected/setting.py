@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -25,6 +26,10 @@ class Setting:
         self._models = models
         self.compiled = False
         """Whether ``torch.compile`` was used."""
+        self.checkpointed = False
+        """Whether activations were checkpointed: parts of the forward run again in the backward."""
+        self.autocast: set[str] = set()
+        """Types that autocast computed in."""
         self.used: set[str] = set()
         """Modules with parameters that are not trained, which ran before the first step."""
         self.temporary: list[Any] = []
@@ -45,7 +50,18 @@ class Setting:
 
     def end(self) -> dict[str, Any]:
         """Describe what came to light."""
-        return {"compiled": self.compiled, "modules_used": sorted(self.used)}
+        return {
+            "compiled": self.compiled,
+            "modules_used": sorted(self.used),
+            "autocast": sorted(self.autocast),
+            "checkpointed": self.checkpointed,
+        }
+
+    def note_precision(self, inputs: Sequence[Tensor]) -> None:
+        """Note whether autocast is on where these tensors are."""
+        device = inputs[0].device.type if inputs else "cpu"
+        if torch.is_autocast_enabled(device):
+            self.autocast.add(str(torch.get_autocast_dtype(device)).removeprefix("torch."))
 
     def left_out_with_gradient(self) -> list[str]:
         """Return the parameters that no optimizer has and that have a gradient now."""

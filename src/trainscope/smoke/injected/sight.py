@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from ...probe.names import modules
 from ...probe.routing import blocks
 from .batches import of_inputs
-from .forwards import Forward, Hook, RouterHook, UsedHook, moments_of, tensors_in
+from .forwards import Forward, RouterHook, UsedHook, moments_of, tensors_in
 from .labels import labels_of
 from .patches import replace
 from .recorder import Recorder
@@ -59,7 +59,7 @@ def _wrap_forward(recorder: Recorder, kind: type[nn.Module]) -> None:
 
     def make(original: Function) -> Function:
         def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or recorder.inside_backward or not recorder.is_root(self):
+            if torch.compiler.is_compiling() or recorder.inside_backward or not recorder.is_watched(self):
                 return original(self, *args, **kwargs)
             seen = enter(self, args, kwargs)
             try:
@@ -77,7 +77,10 @@ def _wrap_forward(recorder: Recorder, kind: type[nn.Module]) -> None:
 
 def _enter(recorder: Recorder, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Forward:
     recorder.attending.enter(recorder.done, training=module.training)
-    forward = recorder.forwards.enter(training=module.training, inputs=tensors_in(*args, *kwargs.values()))
+    inputs = list(tensors_in(*args, *kwargs.values()))
+    place = recorder.models.place_of(module)
+    forward = recorder.forwards.enter(training=module.training, inputs=inputs, root=place)
+    recorder.setting.note_precision(inputs)
     if forward.gradient and not recorder.batches.seen:
         forward.described = of_inputs([args, kwargs])
         recorder.omission.enter(module, recorder.forwards.waiting() - 1)
@@ -113,7 +116,6 @@ def install(recorder: Recorder) -> None:
     _modes(recorder)
     _losses(recorder)
     _other_losses(recorder)
-    _compile(recorder)
 
 
 def _modes(recorder: Recorder) -> None:
@@ -183,9 +185,10 @@ def _other_losses(recorder: Recorder) -> None:
     """Note the value of every other loss in forwards without gradient: an evaluation that has no class labels."""
 
     def note(loss: Any, target: Any) -> None:
-        if isinstance(loss, Tensor) and loss.is_floating_point() and loss.numel():
+        # One value for each element waits for a mask: its plain mean would count padding too.
+        if isinstance(loss, Tensor) and loss.is_floating_point() and loss.dim() == 0:
             count = target.numel() if isinstance(target, Tensor) else 1
-            recorder.forwards.current().losses.append((count, float(loss.detach().float().mean())))
+            recorder.forwards.current().losses.append((count, float(loss.detach())))
 
     seen = recorder.guard.hook("losses", note)
 
@@ -200,39 +203,3 @@ def _other_losses(recorder: Recorder) -> None:
 
     for name in _LOSSES:
         replace(F, name, make)
-
-
-def _compile(recorder: Recorder) -> None:
-    """Take hooks out of what is being compiled: they would break its graph."""
-
-    def note(module: nn.Module) -> None:
-        recorder.setting.compiled = True
-        for inner in module.modules():
-            hooks: dict[int, Any] = inner._forward_hooks
-            for key in [key for key, hook in hooks.items() if isinstance(hook, Hook)]:
-                del hooks[key]
-        recorder.setting.forget_temporary()
-
-    seen = recorder.guard.hook("compile", note)
-
-    def make(original: Function) -> Function:
-        def function(model: Any = None, *args: Any, **kwargs: Any) -> Any:
-            target = getattr(model, "__self__", model)
-            if isinstance(target, nn.Module):
-                seen(target)
-            elif model is not None:
-                recorder.setting.compiled = True
-            return original(model, *args, **kwargs)
-
-        return function
-
-    replace(torch, "compile", make)
-
-    def method(original: Function) -> Function:
-        def compile_(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            seen(self)
-            return original(self, *args, **kwargs)
-
-        return compile_
-
-    replace(nn.Module, "compile", method)

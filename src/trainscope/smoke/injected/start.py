@@ -10,7 +10,7 @@ import sys
 
 import torch
 
-from . import gradient_hooks, hooks, loaders, patches, sight
+from . import gradient_hooks, hooks, loaders, patches, rerouting, sight
 from .batches import Batches
 from .omission import Omission
 from .recorder import Recorder
@@ -28,6 +28,7 @@ def start() -> None:
     hooks.install(recorder)
     gradient_hooks.install(recorder)
     sight.install(recorder)
+    rerouting.install(recorder)
     loaders.install(recorder)
     patches.suspend_for_script()
     atexit.register(recorder.guard.hook("end", recorder.finish), "script")
