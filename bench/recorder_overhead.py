@@ -2,8 +2,8 @@
 
     python bench/recorder_overhead.py [--models small,large] [--threads 1,2] [--steps 100] [--peer VENV_PYTHON]
 
-Every variant has its own identical model. The variants of one process take turns step by step, in an order
-that rotates, so that noise from other programs hits all alike; with ``--peer`` a second process, in the
+Every variant has its own identical model. The variants of one process take turns step by step, in all orders one
+after the other, so that noise from other programs, and what one variant leaves in the caches, hits all alike; with ``--peer`` a second process, in the
 other recorder's own environment, does the same, and the two take turns by blocks of steps. Each recorder is
 compared with the bare training in its own process. The figure is process CPU time: its median over the
 steps is what the limits are about, the mean shows what the steps that sample add.
@@ -15,6 +15,7 @@ in a run. The exit status is 1 where a limit is passed.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -82,14 +83,13 @@ def worker(model, threads):
     shape = SMALL if model == "small" else LARGE
     with tempfile.TemporaryDirectory() as folder:
         variants = {name: Variant(name, shape, settings, folder) for name, settings in VARIANTS.items()}
-        names = list(variants)
+        orders = list(itertools.permutations(variants))
         number = 0
         for line in sys.stdin:
-            seconds = {name: [] for name in names}
+            seconds = {name: [] for name in variants}
             for _ in range(int(line)):
                 tokens, targets = batch(number, 8, shape["length"])
-                for turn in range(len(names)):
-                    name = names[(number + turn) % len(names)]
+                for name in orders[number % len(orders)]:
                     seconds[name].append(variants[name].step(number, tokens, targets))
                 number += 1
             print(json.dumps(seconds), flush=True)

@@ -95,7 +95,7 @@
     wanted = new URLSearchParams(rest.join('&')).get('metric') || '';
     if (!columns.id.length) { said.textContent = 'This site has no run yet.'; return; }
     selects.forEach((select, k) => {
-      columns.id.forEach((id, i) => select.append(new Option(`${columns.name[i]} (${WORDS[columns.status[i]]}, ${id})`, id)));
+      columns.id.forEach((id, i) => select.append(new Option(`${columns.name[i]}${columns.apart[i] ? ` · ${columns.apart[i]}` : ''} (${WORDS[columns.status[i]]}, ${id})`, id)));
       select.value = asked[k] || columns.id[Math.min(k, columns.id.length - 1)];
       select.addEventListener('change', show);
     });

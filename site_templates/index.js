@@ -45,7 +45,7 @@
     return make('tr', { 'aria-rowindex': place + 2 },
       make('td', { class: 'c-pick' }, picked),
       make('td', {}, make('span', { class: `chip ${css}` }, word)),
-      make('th', { scope: 'row' }, make('a', { href: run.archived ? `run.html#${run.id}` : `runs/${run.id}/index.html` }, run.name)),
+      make('th', { scope: 'row' }, make('a', { href: run.archived ? `run.html#${run.id}` : `runs/${run.id}/index.html` }, run.name), run.apart ? make('small', { class: 'apart' }, run.apart) : ''),
       make('td', { class: 'c-started' }, moment(run.started)),
       make('td', { class: 'c-branch' }, run.branch || '–'),
       make('td', { class: 'c-commit' }, make('code', {}, run.commit ? run.commit.slice(0, 9) : '–')),
@@ -55,7 +55,7 @@
       make('td', { class: 'c-spark' }, sparkline(run.spark)));
   };
   const space = height => {
-    const made = make('tr', { class: 'space', 'aria-hidden': 'true' }, make('td', { colspan: '10', class: 'space' }));
+    const made = make('tr', { class: 'space', 'aria-hidden': 'true' }, make('td', { class: 'space' }));
     made.style.height = made.firstChild.style.height = `${height}px`;
     return made;
   };
@@ -124,7 +124,7 @@
   window.tsRuns = columns => {
     const keys = Object.keys(columns);
     all = columns.id.map((_, i) => Object.fromEntries(keys.map(key => [key, columns[key][i]])));
-    all.forEach((run, i) => { run.place = i; run.text = `${run.name} ${run.branch || ''} ${run.commit || ''} ${run.found} ${WORDS[run.status][0]}`.toLowerCase(); });
+    all.forEach((run, i) => { run.place = i; run.text = `${run.name} ${run.apart} ${run.branch || ''} ${run.commit || ''} ${run.found} ${WORDS[run.status][0]}`.toLowerCase(); });
     for (const th of $$('th[data-key]')) {
       const button = make('button', { type: 'button' }, th.textContent);
       // Numbers are asked for largest first, names from A.

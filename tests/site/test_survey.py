@@ -1,7 +1,8 @@
 import pytest
 
 from trainscope.report.survey_build import survey
-from trainscope.site.index import LETTERS, newest_first, row_of, runs_script, spark_paths, sparkline
+from trainscope.site.index import IndexView, newest_first, row_of, rows_of, runs_script, told_apart
+from trainscope.site.sparks import LETTERS, spark_paths, sparkline
 from trainscope.site.survey import case_of, survey_of
 
 from .runs import record, rich
@@ -49,3 +50,35 @@ def test_a_nan_is_a_mark_of_its_own_in_a_small_curve():
 
 def test_a_name_in_the_list_cannot_end_its_script():
     assert "<" not in runs_script([row_of(record(rich("</script><script>alert(1)</script>")))])
+
+
+def entries(records, *named):
+    return [records[0].entry.model_copy(update=dict(zip(("name", "source", "id"), n, strict=True))) for n in named]
+
+
+def test_runs_of_one_name_are_told_apart_by_where_their_sources_differ(records):
+    named = entries(
+        records,
+        ("smoke", "a/smoke", "1" * 12),
+        ("smoke", "b/smoke", "2" * 12),
+        ("smoke", "b/smoke.csv", "3" * 12),
+        ("other", "b/other", "4" * 12),
+    )
+    assert told_apart(named) == ["a", "b", "smoke.csv", ""]
+
+
+def test_runs_of_one_name_and_source_are_told_apart_by_their_ids(records):
+    named = entries(records, ("x", "log.txt", "abcdef012345"), ("x", "log.txt", "fedcba543210"))
+    assert told_apart(named) == ["abcdef", "fedcba"]
+
+
+def test_many_runs_of_one_name_take_no_longer_each(records):
+    named = entries(records, *(("smoke", f"{i}/deep/er/smoke", f"{i:012x}") for i in range(3_000)))
+    assert told_apart(named)[1_234] == "1234"
+
+
+def test_a_column_that_no_run_fills_is_left_out(records):
+    rows = rows_of(records)
+    assert IndexView(tuple(rows), "", (), None, (), ()).absent == ()
+    bare = records[0].model_copy(update={"about": records[0].about.model_copy(update={"branch": None, "commit": None})})
+    assert IndexView(tuple(rows_of([bare])), "", (), None, (), ()).absent == ("branch", "commit")

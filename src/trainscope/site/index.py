@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
-import numpy as np
-
-from trainscope.core.run import FloatArray
 from trainscope.report.case_document import ClusterEntry, Survey
-from trainscope.report.document import ErrorEntry, Number
+from trainscope.report.document import ErrorEntry, Number, RunEntry
 from trainscope.report.gate import count
 from trainscope.report.text import label, plural
 from trainscope.report.tiles import headline
-from trainscope.site.bundle import Curve, Record
+from trainscope.site.bundle import Record
 from trainscope.site.charts import Chart
 from trainscope.site.pages import moment
+from trainscope.site.sparks import spark_paths, sparkline
 
 SHOWN = 60
 """Rows that stand in the page itself; the browser has the rest from ``runs.js``."""
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-SPARK = 40
-"""Letters of a small curve: each a share of the steps, its height one of 64; ``!`` NaN or infinity, ``.`` nothing."""
+ID_LETTERS = 6
+MAX_PARTS = 8
+"""Parts of a source, from its end, by which runs of one name are told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class Row:
 
     id: str
     name: str
+    apart: str
+    """What tells it from other runs of its name; empty where no other has it."""
     status: str
     started: str | None
     started_at: int | None
@@ -84,6 +86,11 @@ class IndexView:
         return len(self.rows)
 
     @property
+    def absent(self) -> tuple[str, ...]:
+        """Return the columns that no run has anything for."""
+        return tuple(key for key in ("started", "branch", "commit") if not any(getattr(r, key) for r in self.rows))
+
+    @property
     def shown(self) -> tuple[Row, ...]:
         """Rows that stand in the page itself."""
         return self.rows[:SHOWN]
@@ -94,7 +101,28 @@ def newest_first(records: Sequence[Record]) -> list[Record]:
     return sorted(records, key=lambda r: (-(r.about.started or 0), r.entry.name, r.id))
 
 
-def row_of(record: Record) -> Row:
+def rows_of(records: Sequence[Record]) -> list[Row]:
+    """Return the rows of runs, in their order."""
+    return [row_of(r, apart) for r, apart in zip(records, told_apart([r.entry for r in records]), strict=True)]
+
+
+def told_apart(entries: Sequence[RunEntry]) -> list[str]:
+    """Return what tells each run from others of its name: the part of its source where they differ, or else its id."""
+    names = Counter(e.name for e in entries)
+    sources = [PurePath(e.source).parts if names[e.name] > 1 else () for e in entries]
+    apart = ["" if names[e.name] == 1 else e.id[:ID_LETTERS] for e in entries]
+    left = [i for i, parts in enumerate(sources) if parts]
+    for length in range(1, MAX_PARTS + 1):
+        ends = Counter((entries[i].name, sources[i][-length:]) for i in left)
+        alone = [i for i in left if len(sources[i]) >= length and ends[entries[i].name, sources[i][-length:]] == 1]
+        for i in alone:
+            apart[i] = label(sources[i][-length], 60)
+        done = set(alone)
+        left = [i for i in left if i not in done]
+    return apart
+
+
+def row_of(record: Record, apart: str = "") -> Row:
     """Return the row of a run."""
     entry, main = record.entry, headline(record.entry)
     counts = count(entry.findings)
@@ -103,6 +131,7 @@ def row_of(record: Record) -> Row:
     return Row(
         id=record.id,
         name=label(entry.name, 120),
+        apart=apart,
         status=record.verdict.status,
         started=None if record.about.started is None else moment(record.about.started),
         started_at=record.about.started,
@@ -133,6 +162,7 @@ def runs_script(rows: Sequence[Row]) -> str:
     columns = {
         "id": [r.id for r in rows],
         "name": [r.name for r in rows],
+        "apart": [r.apart for r in rows],
         "status": [r.status for r in rows],
         "started": [r.started_at for r in rows],
         "branch": [r.branch for r in rows],
@@ -169,50 +199,6 @@ def runs_json(rows: Sequence[Row], title: str) -> str:
         for r in rows
     ]
     return json.dumps({"schema_version": "1.0", "title": title, "runs": listed}, indent=1, allow_nan=False) + "\n"
-
-
-def sparkline(curve: Curve) -> str:
-    """Return a curve in letters, on a scale from the least value to the 99th percentile."""
-    if not curve.step:
-        return ""
-    first, last = curve.step[0], curve.step[-1]
-    at = np.minimum((np.array(curve.step) - first) / max(last - first, 1) * SPARK, SPARK - 1).astype(int)
-    columns = [curve.middle, curve.low or curve.middle, curve.high or curve.middle]
-    table = np.array([[np.nan if v is None else v for v in column] for column in columns], dtype=np.float64)
-    finite = table[np.isfinite(table)]
-    if not len(finite):
-        return "!" * SPARK
-    low, high, middle = float(finite.min()), float(np.percentile(finite, 99)), float(np.median(finite))
-    if len(curve.step) < SPARK:
-        return "".join("!" if v is None else _letter(np.array([v]), low, high, middle) for v in curve.middle)
-    broken = {int(min((s - first) / max(last - first, 1) * SPARK, SPARK - 1)) for s in curve.broken}
-    letters = (_letter(table[:, at == i], low, high, middle) for i in range(SPARK))
-    return "".join("!" if i in broken else letter for i, letter in enumerate(letters))
-
-
-def _letter(values: FloatArray, low: float, high: float, middle: float) -> str:
-    """Return the letter of a share of the steps: of the value furthest from the median, so that spikes stay."""
-    some = values[np.isfinite(values)]
-    if not len(some):
-        return "."
-    value = float(some[np.argmax(np.abs(some - middle))])
-    share = (value - low) / (high - low) if high > low else 0.0
-    return LETTERS[round(min(max(share, 0.0), 1.0) * 63)]
-
-
-def spark_paths(letters: str) -> tuple[str, str]:
-    """Return the line of a small curve, and the ticks where it is not finite, in a picture of 112 by 26."""
-    line, bad, pen = [], [], "M"
-    for i, letter in enumerate(letters):
-        x = f"{i * 110 / max(len(letters) - 1, 1) + 1:.1f}".removesuffix(".0")
-        if letter == "!":
-            bad.append(f"M{x} 21v5")
-        if letter in "!.":
-            pen = "M"
-            continue
-        line.append(f"{pen}{x} {24.5 - LETTERS.index(letter) / 63 * 23:.1f}")
-        pen = "L"
-    return "".join(line), "".join(bad)
 
 
 def _script_safe(value: object) -> str:

@@ -39,7 +39,7 @@ def write_lists(
     drawer: Drawer,
 ) -> None:
     """Write the list of runs in all its forms, the shared pages, the feed and the badge."""
-    rows = [index.row_of(record) for record in records]
+    rows = index.rows_of(records)
     survey = survey_of(records)
     clusters, alone = cluster_views(survey, {row.id: row for row in rows})
     view = index.IndexView(tuple(rows), index.summary_of(rows), tuple(errors), survey, clusters, alone)
