@@ -1,7 +1,7 @@
 """A stand-in for the routes of GitHub's REST API that we use, on the loopback interface.
 
 It pages, answers 422 to a body that is too long, 403 to a token that may not write, and fails in the ways of the real
-one when told to. A journal keeps every request.
+one when told to. A journal keeps every request; what the real one would not understand, or never answer, is kept apart.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
+
+from tests.github import contract
 
 HEAD, BASE = "a" * 40, "b" * 40
 MAX_BODY = 65_536
@@ -30,6 +32,7 @@ class FakeGitHub(ThreadingHTTPServer):
         self.commits: list[str] = []
         self.artifacts: dict[int, tuple[str, int, bytes]] = {}  # id to name, run, archive
         self.journal: list[dict] = []
+        self.wrong: list[str] = []
         self.read_only = False
         self.failures: list[tuple[int, dict[str, str], str]] = []  # answers of the next writes
         self.next_id = 1
@@ -41,7 +44,7 @@ class FakeGitHub(ThreadingHTTPServer):
     def add(self, body: str, login: str = "octocat", number: int = 1) -> dict:
         comment = {
             "id": self.next_id,
-            "issue": number,
+            "issue_url": issue_url(number),
             "body": body,
             "user": {"login": login, "type": "User"},
             "html_url": f"https://github.example/c/{self.next_id}",
@@ -52,6 +55,10 @@ class FakeGitHub(ThreadingHTTPServer):
 
     def writes(self) -> list[dict]:
         return [r for r in self.journal if r["method"] != "GET"]
+
+
+def issue_url(number: int) -> str:
+    return f"https://api.github.example/repos/example/sample/issues/{number}"
 
 
 def pull(number: int, label: str = "contributor:feat", head: str = HEAD) -> dict:
@@ -69,6 +76,7 @@ def serving(port: int = 0):
         server.shutdown()
         thread.join()
         server.server_close()
+    assert server.wrong == []
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -78,6 +86,8 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def _answer(self, code: int, found: object = None, headers: dict[str, str] | None = None) -> None:
+        if not isinstance(found, bytes):
+            self._note(contract.wrong_answer(self.command, urlsplit(self.path).path, code, found))
         raw = found if isinstance(found, bytes) else b"" if found is None else json.dumps(found).encode()
         self.send_response(code)
         for key, value in (headers or {}).items():
@@ -85,6 +95,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(raw)))
         self.end_headers()
         self.wfile.write(raw)
+
+    def _note(self, wrong: str | None) -> None:
+        if wrong is not None:
+            self.server.wrong.append(wrong)
 
     def _any(self) -> None:
         size = int(self.headers.get("Content-Length") or 0)
@@ -95,6 +109,8 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             about = {"method": self.command, "path": asked.path, "body": body, "token": token}
             self.server.journal.append(about)
+            if asked.path != "/blob":
+                self._note(contract.wrong_request(self.command, self.path, body))
             if asked.path == "/blob" and token:
                 return self._answer(400, {"message": "the store got the token"})
             if asked.path != "/blob" and not token:
@@ -122,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
             if self.command == "POST":
                 self._answer(201, s.add(body["body"], "github-actions[bot]", number))
             else:
-                self._page([c for c in s.comments if c["issue"] == number], query)
+                self._page([c for c in s.comments if c["issue_url"] == issue_url(number)], query)
             return True
         if found := re.fullmatch(r"/repos/[^/]+/[^/]+/issues/comments/(\d+)", path):
             comment = next((c for c in s.comments if c["id"] == int(found[1])), None)
