@@ -27,7 +27,11 @@ def schema_text(kind: str = "findings") -> str:
     Fields with a default are optional in it, and unknown fields are allowed: a document of any minor
     version, older or newer, is valid.
     """
-    model, title, major = KINDS[kind]
+    return published(kind, *KINDS[kind])
+
+
+def published(kind: str, model: type[Part], title: str, major: str) -> str:
+    """Return the schema of a document's type; `kind` stands in its id."""
     schema = model.model_json_schema(mode="validation")
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
