@@ -3,10 +3,10 @@
     python bench/recorder_overhead.py [--models small,large] [--threads 1,2] [--steps 100] [--peer VENV_PYTHON]
 
 Every variant has its own identical model. The variants of one process take turns step by step, in all orders one
-after the other, so that noise from other programs, and what one variant leaves in the caches, hits all alike; with ``--peer`` a second process, in the
-other recorder's own environment, does the same, and the two take turns by blocks of steps. Each recorder is
-compared with the bare training in its own process. The figure is process CPU time: its median over the
-steps is what the limits are about, the mean shows what the steps that sample add.
+after the other, so that noise from other programs, and what one variant leaves in the caches, hits all alike; with
+``--peer`` a second process, in the other recorder's own environment, does the same, and the two take turns by blocks
+of steps. Each recorder is compared with the bare training in its own process. The figure is process CPU time: its
+median over the steps is what the limits are about, the mean shows what the steps that sample add.
 
 Then the cost of a step is measured for models of 100, 1,000 and 10,000 small parameters, and early and late
 in a run. The exit status is 1 where a limit is passed.
