@@ -315,6 +315,7 @@ def test_every_script_that_the_documentation_runs_exists():
     assert [name for name in ours if not (ROOT / name).is_file()] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_python_in_the_documentation_runs(page):
     for code in blocks(page, "python"):

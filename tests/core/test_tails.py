@@ -81,6 +81,7 @@ def test_an_outlier_cannot_vouch_for_itself():
     assert CAP < 30.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gauss", "t3", "laplace"])
 @pytest.mark.parametrize("n", [200, 1000])
 def test_false_alarms_of_the_fitted_tail_keep_to_their_budget(kind, n):

@@ -86,6 +86,7 @@ def test_a_setting_that_is_missing_is_neither_above_nor_below():
     assert (trait.key, trait.relation, trait.members, trait.stable) == ("clip", "=", 8, 0)
 
 
+@pytest.mark.slow
 def test_hundreds_of_random_settings_seldom_give_a_trait():
     import random
 

@@ -223,6 +223,7 @@ def test_a_record_that_is_damaged_costs_the_curve_and_nothing_else(files):
     assert read.document is not None
 
 
+@pytest.mark.slow
 def test_a_document_of_endless_findings_still_fits(bundle):
     run = bundle.document.runs[0]
     many = [run.findings[0].model_copy(update={"message": "é🧨" * 500, "fingerprint": str(i)}) for i in range(3000)]

@@ -31,6 +31,7 @@ def files(server) -> list[str]:
     return git("ls-tree", "-r", "--name-only", BRANCH, cwd=server).splitlines()
 
 
+@pytest.mark.slow
 def test_twelve_jobs_at_once_lose_nothing(server):
     random.seed(0)
     with ThreadPoolExecutor(12) as pool:
@@ -47,6 +48,7 @@ def test_recording_the_same_again_changes_nothing(server):
     assert git("rev-parse", BRANCH, cwd=server) == tip
 
 
+@pytest.mark.slow
 def test_the_branch_is_cut_to_the_newest_and_their_files_are_whole(server):
     for number in range(1, 8):
         append(server, number, keep=5)

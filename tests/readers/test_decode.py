@@ -29,6 +29,7 @@ def test_a_cut_gzip_gives_what_it_holds_and_says_so() -> None:
     assert [note.kind for note in found.notes] == ["truncated"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
 def test_unpacking_stops_soon_after_its_limit(pack) -> None:
     data, _, over = decompress(pack(bytes(64 << 20)), limit=1 << 20)

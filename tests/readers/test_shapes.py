@@ -35,6 +35,7 @@ def test_a_first_line_without_end_is_refused_for_that_reason(tmp_path: Path) -> 
         read_runs(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 3])
 def test_more_names_than_a_table_has_room_for_are_refused(rows: int, tmp_path: Path) -> None:
     wide = [{"step": s, "loss": 1.0, **dict.fromkeys((f"m{i}" for i in range(MAX_COLUMNS)), 0.5)} for s in range(rows)]

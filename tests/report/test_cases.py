@@ -119,6 +119,7 @@ def test_the_trait_of_the_broken_runs_is_their_rate(survey: CaseFile) -> None:
     assert rate.lead.runs == 5
 
 
+@pytest.mark.slow
 def test_the_same_input_gives_the_same_bytes(tree: Path, survey: CaseFile) -> None:
     again = report_runs([str(tree)], SETTINGS)
     assert again.file.to_json() == survey.to_json()

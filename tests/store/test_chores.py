@@ -104,6 +104,7 @@ def test_the_journal_stays_bounded_where_there_is_no_time_to_fold(tmp_path, monk
     assert list((running.path / "journal").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_more_layers_than_are_turned_at_once_and_more_bytes_than_fit_come_out_the_same(tmp_path, monkeypatch):
     names = tuple(f"layer.{i}" for i in range(300))
     trees = []

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,6 +39,7 @@ def test_stretches_double_until_few_enough_steps_stay():
     assert set(np.diff(old)) == {320}
 
 
+@pytest.mark.slow
 def test_the_scalars_are_thinned_a_little_at_each_turn_while_rows_come_in(tmp_path, monkeypatch):
     monkeypatch.setattr(retention, "MAX_OLD_STEPS", 40)
     monkeypatch.setattr(rolling, "BATCHES_AT_ONCE", 3)
