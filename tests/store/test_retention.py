@@ -1,6 +1,6 @@
 import numpy as np
-import pytest
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
