@@ -39,7 +39,7 @@ import numpy as np
 
 from trainscope.core import facts
 from trainscope.core.finding import Finding, Severity
-from trainscope.core.run import Series
+from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Lack, Skipped, number
 from trainscope.diagnosis.base import Compared, Comparer, Comparison, Pair
 from trainscope.diagnosis.matching import match
@@ -121,8 +121,14 @@ def _not_alike(pair: Pair) -> str | None:
 
 def _random(pair: Pair) -> bool:
     """Tell whether the first loss hangs on random numbers that may have been drawn in another order."""
-    rates = (*facts.values(pair.run, "smoke.model.dropout"), *facts.values(pair.base, "smoke.model.dropout"))
-    return any(rate > 0 for rate in rates) or facts.first_difference(pair.run, pair.base, facts.RANDOM) == 0
+    drawn = (run.config.get("smoke.first_step_random") is True for run in (pair.run, pair.base))
+    rated = max(_rate(pair.run), _rate(pair.base)) > 0
+    return rated or any(drawn) or facts.first_difference(pair.run, pair.base, facts.RANDOM) == 0
+
+
+def _rate(run: Run) -> float:
+    """Return the largest dropout rate, of modules and of functions."""
+    return max((*facts.values(run, "smoke.model.dropout"), *facts.values(run, "smoke.dropout_used")), default=0.0)
 
 
 def _same_draws(pair: Pair) -> bool:
@@ -133,7 +139,9 @@ def _same_draws(pair: Pair) -> bool:
 
 def _beyond_masks(pair: Pair, loss: float, params: Params) -> bool:
     """Tell whether loss or gradients moved by more than other dropout masks move them."""
-    rate = max(facts.values(pair.base, "smoke.model.dropout"), default=0.0)
+    rate = _rate(pair.base)
+    if not rate:
+        return False  # what other random numbers do is not known
     matrices = {p.name for p in facts.parameters(pair.base) if len(p.shape) > 1}
     off = [off for name, off, *_ in _differences(pair) if name in matrices]
     typical = float(np.median(off)) if len(off) >= LEAST_MATRICES else 0.0

@@ -57,6 +57,8 @@ def is_fine(run: Run) -> bool:
     """Tell whether a run is known to compute in single precision or better, on a CPU and without autocast."""
     if run.config.get("smoke.autocast") != "[]" or run.config.get("smoke.compiled"):
         return False
+    if run.config.get("env.matmul_precision", "highest") != "highest":
+        return False
     return facts.provenance(run, "dtype") in SINGLE and facts.provenance(run, "device") == "cpu"
 
 

@@ -40,8 +40,9 @@ def loaders(record: Record) -> list[dict[str, Any]]:
 def _asked(alike: Sequence[tuple[bool | None, list[int]]]) -> dict[str, Any]:
     """Return in which order loaders of one description asked, and how much: of several that which asked for most."""
     orders = [ordered for ordered, _ in alike]
-    asked, different = max((counts for _, counts in alike), key=lambda counts: counts[0])
-    return {"sequential": None if None in orders else all(orders), "asked": asked, "different": different}
+    counts = max((counts for _, counts in alike), key=lambda counts: counts[0])
+    order = None if None in orders else all(orders)
+    return {"sequential": order, **dict(zip(("asked", "different", "different_early"), counts, strict=True))}
 
 
 def arrivals(record: Record) -> dict[int, list[tuple[int, bool]]]:

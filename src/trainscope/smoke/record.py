@@ -187,6 +187,8 @@ SERIES: Mapping[str, Field] = {
         "before the next",
     ),
     "smoke/eval_outputs": Field("1", "numbers that smoke/eval_output_mean is of"),
+    "smoke/eval_labels": Field("1", "labels that smoke/eval_cross_entropy is of"),
+    "smoke/eval_inputs": Field("1", "numbers that smoke/eval_input_mean is of"),
     "smoke/eval_targets": Field("1", "numbers in the targets that smoke/eval_objective is of"),
     "smoke/eval_output_mean": Field(
         "1",

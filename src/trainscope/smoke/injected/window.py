@@ -117,12 +117,13 @@ def evaluation(forwards: Sequence[Forward]) -> dict[str, Any] | None:
     inputs, losses = moments(forwards), [loss for forward in forwards for loss in forward.losses]
     outputs = [forward.output for forward in forwards if forward.output is not None]
     numbers = sum(n for n, _ in losses)
+    given = sum(n for forward in forwards for n, _, _ in forward.moments)
     if not forwards:
         return None
     mean = sum(found.mean * found.count for found in labels) / count if count else None
     return {"cross_entropy": mean, "labels": count, "moments": inputs, "output": pooled(outputs)} | {
         "loss": sum(n * value for n, value in losses) / numbers if numbers else None,
-        "numbers": [sum(n for n, _, _ in outputs), numbers],
+        "numbers": [sum(n for n, _, _ in outputs), numbers, given],
         "forwards": len(forwards),
         "with_gradient": sum(forward.gradient for forward in forwards),
         "in_train_mode": sum(bool(forward.train_modules) for forward in forwards),
