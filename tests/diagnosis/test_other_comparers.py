@@ -205,3 +205,13 @@ def test_settings_choose_and_tune_comparers():
     assert said(run, base, ignore=["paired_loss"]) == {}
     with pytest.raises(ConfigError, match=r"detectors\.paired_loss\.absolut: no such parameter"):
         compare_runs(run, [base], Settings(detectors={"paired_loss": {"absolut": 1.0}}))
+
+
+def test_what_each_optimizer_follows_is_compared_whichever_was_made_first():
+    def run(*levels: float):
+        noise = 0.02 * np.random.default_rng(0).standard_normal(STEPS)
+        return smoke_run({f"smoke/objective_{i}": level + noise for i, level in enumerate(levels)})
+
+    assert said(run(1.4, 0.7), run(0.7, 1.4)) == {}
+    assert "paired_signals" in said(run(1.4, 0.4), run(0.7, 1.4))
+    assert "paired_signals" in said(run(0.4, 1.4), run(0.7, 1.4))

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, sqrt
 
 import numpy as np
 
@@ -149,7 +149,7 @@ def _beyond_masks(pair: Pair, loss: float, params: Params) -> bool:
     matrices = {p.name for p in facts.parameters(pair.base) if len(p.shape) > 1}
     off = [off for name, off, *_ in _differences(pair) if name in matrices]
     typical = float(np.median(off)) if len(off) >= LEAST_MATRICES else 0.0
-    few = max(1.0, (ENOUGH / _samples(pair.run)) ** 0.5)
+    few = max(1.0, sqrt(ENOUGH / _samples(pair.run)))
     return loss > few * (params.dropped + rate) or typical > few * (params.profile + 0.7 * rate)
 
 
