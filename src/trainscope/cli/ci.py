@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from trainscope.cli.output import say, write_stdout
 from trainscope.cli.outputs import write_outputs
 from trainscope.cli.planning import plans_of
 from trainscope.cli.terminal import render_for_terminal
+from trainscope.core.claims import claimed
 from trainscope.core.errors import ConfigError, NoDataError, ReadError
 
 if TYPE_CHECKING:
@@ -148,12 +150,13 @@ def run_pipeline(settings: Settings, out: Path) -> Analysis:
         except (ReadError, NoDataError) as error:
             missing = error
             say(f"warning: no baseline: {error}")
-    runs = _record(settings, out) if settings.command else _read(settings.logs)
-    if baselines:
-        analysis = analyze_against(runs, baselines, settings, _name(settings.baseline))
-    else:
-        analysis = analyze_alone(runs, settings, missing)
-    write_outputs(analysis, settings, out, plans_of(analysis, out))
+    with claimed(out) if settings.command else nullcontext():
+        runs = _record(settings, out) if settings.command else _read(settings.logs)
+        if baselines:
+            analysis = analyze_against(runs, baselines, settings, _name(settings.baseline))
+        else:
+            analysis = analyze_alone(runs, settings, missing)
+        write_outputs(analysis, settings, out, plans_of(analysis, out))
     return analysis
 
 
