@@ -148,3 +148,18 @@ def test_evaluation_on_the_training_data_is_found():
 )
 def test_training_data_evaluated_beside_the_others_or_as_before_are_no_finding(now, before):
     assert said(judged_on(*now), judged_on(*before)) == {}
+
+
+def split(shared: float | None):
+    return smoke_run(ranks_shared=shared)
+
+
+def test_ranks_that_no_longer_split_the_samples_are_found():
+    (one,) = said(split(0.48), split(0.0))["data_change"]
+    assert one.title == "Ranks share samples"
+    assert "48 % of the samples" in one.message
+
+
+@pytest.mark.parametrize(("now", "before"), [(0.005, 0.0), (0.48, 0.5), (None, 0.0), (0.48, None), (0.0, 0.48)])
+def test_padding_ranks_that_always_drew_for_themselves_and_one_rank_are_no_finding(now, before):
+    assert titles(split(now), split(before)) == []

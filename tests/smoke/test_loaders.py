@@ -14,8 +14,10 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
+from trainscope.smoke.coverage import shared
 from trainscope.smoke.injected.given import Loaders
 from trainscope.smoke.injected.loaders import describe
+from trainscope.smoke.records import Record
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +41,29 @@ EVEN = torch.ones(100)
 )
 def test_a_loader_draws_from_so_many_samples(options, samples):
     assert describe(DataLoader(DATA, **options))["samples"] == samples
+
+
+def ranks(*indices: list[int]) -> list[Record]:
+    """Return the records of ranks whose training loader asked for these samples."""
+    found = []
+    for one in indices:
+        loaders = Loaders()
+        number = loaders.opened(DATA, "{}")
+        loaders.asked(number, one)
+        loaders.given(number, [])
+        found.append(Record(end=loaders.end()))
+    return found
+
+
+def test_what_ranks_have_in_common_is_told_from_their_first_epochs():
+    even, odd = list(range(0, 200, 2)), list(range(1, 201, 2))
+    assert shared(ranks(even, odd)) == 0.0
+    assert shared(ranks(even + odd, odd + even)) == 1.0  # both through with everything
+    assert shared(ranks(even + even, odd + odd)) == 0.0
+    assert shared(ranks(even, [*odd[:75], *even[:25]])) == 0.25
+    assert shared(ranks(even, odd, even)) == 1.0
+    assert shared(ranks(even)) is None
+    assert shared(ranks(even[:20], odd)) is None
 
 
 def test_samples_are_counted_when_they_first_come():

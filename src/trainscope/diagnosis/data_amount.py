@@ -10,6 +10,8 @@ from trainscope.diagnosis.base import Pair
 
 LEAST_EVALUATED, MOSTLY, HARDLY = 20, 0.5, 0.1
 """Samples, and shares of them, by which an evaluation is told to be of the training data."""
+PADDING = 0.02
+"""Share of samples that ranks which split an epoch may have in common."""
 LEAST_SEEN = 200
 """Samples below which nothing is said of how many were different."""
 
@@ -51,6 +53,25 @@ def size_of(pair: Pair, limits: Limits, *, training: bool) -> Finding | None:
         metric=f"smoke/{what.lower()}_samples",
         evidence={"samples": now, "baseline": then},
         fixes=("Check the split, the sampler and the number of processes; if it is meant, save a new baseline.",),
+    )
+
+
+def overlap(pair: Pair) -> Finding | None:
+    """Return a finding where ranks are given each other's samples, and split them in the baseline."""
+    mine, theirs = (facts.number(run, "smoke.ranks_shared") for run in (pair.run, pair.base))
+    if mine is None or theirs is None or mine < HARDLY or theirs > PADDING:
+        return None
+    return Finding(
+        detector="data_change",
+        severity=Severity.WARNING,
+        title="Ranks share samples",
+        message=(
+            f"{100 * mine:.0f} % of the samples that the first process trains on at first are another's too, in the "
+            f"baseline {100 * theirs:.0f} %."
+        ),
+        metric="smoke/ranks_shared",
+        evidence={"shared": mine, "baseline": theirs, "limit": HARDLY},
+        fixes=("Give each process its own part of one order: a DistributedSampler with the same seed on all.",),
     )
 
 

@@ -165,6 +165,11 @@ CONFIG: Mapping[str, Field] = {
     "smoke.rows_evaluated": Field(
         "JSON list", "different samples in forwards that did not train, and how many of them were trained on as well"
     ),
+    "smoke.ranks_shared": Field(
+        "1",
+        "share of the samples that rank 0 asked for first, until one came again, which another rank asked for too; "
+        "of several others the largest; null of one rank",
+    ),
     "smoke.dropout_used": Field(
         "JSON list",
         "distinct rates of the dropouts that training forwards went through (modules, functions, attention), sorted; "

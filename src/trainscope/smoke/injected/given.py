@@ -9,6 +9,9 @@ from . import hashing
 from .forwards import tensors_in
 from .samples import Samples
 
+LISTED = 4_096
+"""Samples of each loader that are listed, so that those of several ranks can be compared."""
+
 
 class Loaders:
     """Every data loader that was read, with what decides its batches, and whether it gave any for training."""
@@ -54,7 +57,11 @@ class Loaders:
 
     def end(self) -> dict[str, Any]:
         """Describe what came to light."""
-        return {"loaders": self.describe(), "samples": [self.samples.again, self.samples.changed]}
+        return {
+            "loaders": self.describe(),
+            "samples": [self.samples.again, self.samples.changed],
+            "indices": [[number, self._first(number)] for number in sorted(self._training)],
+        }
 
     def describe(self) -> list[tuple[int, str, bool, bool | None, list[int]]]:
         """Return of each loader number, description, whether it gave batches where gradients are on, and its order.
@@ -66,6 +73,11 @@ class Loaders:
             (number, text, number in self._training, self._ordered.get(number), self._counts(number))
             for number, text in self._described.items()
         ]
+
+    def _first(self, number: int) -> list[int]:
+        """Return the first samples that a loader asked for, until one of them came again."""
+        first = self._different.get(number, {}).items()
+        return [one for place, (one, at) in zip(range(LISTED), first, strict=False) if at == place]
 
     def _counts(self, number: int) -> list[int]:
         asked, first = self._asked.get(number, 0), self._different.get(number, {}).values()
