@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -101,6 +102,9 @@ def ci(
     if not quiet:
         write_stdout(render_for_terminal(analysis.document, analysis.runs, sys.stdout, no_color=no_color))
         say(f"written: {out}")
+        if settings.command and not settings.baseline:
+            kept = analysis.document.runs[0].source if len(analysis.runs) > 1 else str(out)
+            say(f"next: keep it to compare other runs with: trainscope baseline save {shlex.quote(kept)}")
     return of_verdict(analysis.document.verdict.status)
 
 
