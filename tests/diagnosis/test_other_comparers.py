@@ -121,6 +121,16 @@ def test_inputs_of_another_spread_are_found_and_rounding_is_not():
     assert said(made(1e-6, 1.0), made(0.0, 1.0)) == {}
 
 
+@pytest.mark.parametrize("of", ["", "eval_"])
+def test_a_mask_that_is_handed_over_beside_the_inputs_is_no_other_data(of):
+    def made(mean: float, numbers: float):
+        series = {"input_mean": mean, "input_std": 1.0, "inputs": numbers}
+        return smoke_run({f"smoke/{of}{name}": value * FLAT for name, value in series.items()})
+
+    assert said(made(0.5, 1280), made(0.0, 640)) == {}
+    assert "data_change" in said(made(0.5, 660), made(0.0, 640))
+
+
 def test_a_step_that_costs_more_processor_time_is_found():
     assert only(smoke_run({"train/cpu_step_time": 0.04 * FLAT}), smoke_run(), by="cost_change")
 

@@ -39,8 +39,10 @@ from trainscope.diagnosis.data_amount import leak, overlap, size_of, variety_of
 LEAST_AGAIN = 8
 """Samples seen again below which nothing is said of augmentation."""
 INPUTS = (("smoke/input_mean", "smoke/input_std"), ("smoke/eval_input_mean", "smoke/eval_input_std"))
-SIZES = {"smoke/eval_input_mean": "smoke/eval_inputs"}
+SIZES = {"smoke/input_mean": "smoke/inputs", "smoke/eval_input_mean": "smoke/eval_inputs"}
 """How many numbers a mean is of."""
+ALIKE = 0.1
+"""Relative difference at which it is of other things: a tensor more, another model beside this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +174,9 @@ def _inputs(pair: Pair, params: Params) -> Iterator[Finding | None]:
 
 
 def _as_many(pair: Pair, mean_name: str) -> bool:
-    """Tell whether evaluations are of as many numbers: another pass beside them, or part of them, is no other input."""
-    both = pair.both(SIZES.get(mean_name, ""))
-    return both is None or not len(both) or bool((both.run == both.base).all())
+    """Tell whether means are of as many numbers: a tensor that is handed over too is no other data."""
+    both = pair.both(SIZES[mean_name])
+    return both is None or not len(both) or abs(float(np.median(both.run / both.base)) - 1.0) <= ALIKE
 
 
 COMPARER = Comparer("data_change", "Batches or inputs differ from the baseline", (BATCH,), Params(), compare)

@@ -46,8 +46,8 @@ class Params:
 
     memory: float = 2.0
     """0.9 and 0.95 are the usual choices of one training; 0.95 and 0.999 are not."""
-    epsilon: float = 99.0
-    """1e-8 and 1e-6 are defaults of different libraries."""
+    epsilon: float = 999.0
+    """1e-8 and 1e-6 are defaults of different libraries, and act alike."""
     decay: float = 3.0
     """As often tuned as the learning rate, and slow to act."""
 

@@ -154,6 +154,7 @@ SERIES: Mapping[str, Field] = {
         "state of torch's CPU generator at the end of the step; another value in another run: their random "
         "streams have shifted against each other",
     ),
+    "smoke/inputs": Field("1", "numbers that smoke/input_mean is of"),
     "smoke/input_mean": Field("1", "mean of the floating-point inputs to the outermost module in training forwards"),
     "smoke/input_std": Field("1", "standard deviation of the same"),
     "smoke/eval_input_mean": Field(

@@ -148,6 +148,7 @@ class Rows:
             "smoke/target_hash": hashed("targets"),
             "smoke/data_order_hash": hashed("order"),
             "smoke/repeated_batch": repeated,
+            "smoke/inputs": last(part["numbers"] or None for part in parts),
             "smoke/input_mean": moments[0],
             "smoke/input_std": moments[1],
             "smoke/samples": sum(part["samples"] for part in parts) or None,
