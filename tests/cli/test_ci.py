@@ -113,7 +113,9 @@ def test_nothing_to_do_is_said(cli, here):
 
 def test_a_saved_baseline_is_one_small_file_that_every_command_reads(cli, here):
     source = log(here / "a")
-    assert cli("baseline", "save", source, "--out", "main.arrow").code == 0
+    saved = cli("baseline", "save", source, "--out", "main.arrow")
+    assert saved.code == 0
+    assert "next: trainscope ci --baseline main.arrow -- COMMAND" in saved.err
     assert (here / "main.arrow").stat().st_size < 20_000
     assert cli("compare", "main.arrow", source).code == 0
     assert cli("compare", "main.arrow", log(here / "b", shift=0.1)).code == 1
@@ -166,11 +168,14 @@ def test_a_bug_in_a_training_script_is_found_against_its_baseline(cli, here):
     for name, zero in (("good", "optimizer.zero_grad()"), ("bad", "pass")):
         (here / f"{name}.py").write_text(classifier(zero))
     run = ("--", sys.executable)
-    assert cli("ci", "--out", "base", *run, "good.py").code == 0
+    first = cli("ci", "--out", "base", *run, "good.py")
+    assert first.code == 0
+    assert "next: keep it to compare other runs with: trainscope baseline save base" in first.err
     assert cli("ci", "--out", "same", "--baseline", "base", *run, "good.py").code == 0
     result = cli("ci", "--out", "bug", "--baseline", "base", *run, "bad.py")
     assert result.code == 1
     assert "Gradients not cleared" in result.out
+    assert "next:" not in result.err
 
 
 @pytest.mark.slow

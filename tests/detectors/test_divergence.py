@@ -85,6 +85,16 @@ def test_adversaries_must_double_and_not_at_the_beginning():
         assert len(findings("divergence", run_of({"loss_G": g, "loss_D": d}))) == expected, (begin, factor)
 
 
+def test_the_sum_of_what_several_optimizers_follow_is_judged_like_adversaries():
+    generator = {"smoke/objective_0": np.ones(ROWS), "smoke/objective_1": np.ones(ROWS)}
+    assert len(findings("divergence", run_of({"train/loss": turned(0.3)}))) == 1
+    assert findings("divergence", run_of({"train/loss": turned(0.3), **generator})) == []
+    for detector in ("loss_shift", "plateau"):
+        judgement = judged(detector, run_of({"train/loss": turned(0.3), **generator}))
+        assert isinstance(judgement, Skipped)
+        assert judgement.reason == "the sum of what several optimizers follow need not fall"
+
+
 def test_a_run_that_was_started_over_is_left_to_step_order():
     rate = 3e-4 * np.minimum(1.0, np.arange(ROWS) / 20.0)
     loss = np.concatenate((falling(), 2.2 * level(seed=1)))

@@ -46,16 +46,21 @@ def test_a_batch_that_recurs_by_chance_is_no_period():
     assert found(ID, smoke_run({"smoke/batch_hash": values})) == []
 
 
-def drawn(asked: int, different: int, training: bool = True):
-    return smoke_run(
-        loaders=[{"samples": 1000, "asked": asked, "different": different, "training": training, "batches": 100}]
-    )
+def drawn(asked: int, different: int, training: bool = True, early: float = 1.0):
+    counts = {"samples": 1000, "asked": asked, "different": different, "different_early": int(early * different)}
+    return smoke_run(loaders=[{**counts, "training": training, "batches": 100}])
 
 
 def test_a_loader_that_asks_for_few_of_its_samples_is_found():
     one = single(ID, drawn(1500, 40))
     assert one.severity is Severity.WARNING
     assert "1000 samples asked 1500 times for only 40 different ones; 777 or more" in one.message
+
+
+def test_a_sampler_that_repeats_each_sample_on_purpose_goes_on_to_new_ones():
+    # Eight answers to each prompt, as in group-relative policy optimisation.
+    assert found(ID, drawn(1600, 200, early=0.5)) == []
+    assert found(ID, drawn(1600, 40, early=0.95)) != []
 
 
 @pytest.mark.parametrize("run", [drawn(1500, 777), drawn(1500, 400), drawn(150, 20), drawn(1500, 40, training=False)])

@@ -85,18 +85,39 @@ def test_single_precision_on_a_cpu_is_judged_finely_where_it_is_known(facts, fou
     assert "first_step" not in said(run({"head.weight": 4.5 * (1 + 1e-5)}, loss=1e-5, **facts), run(**facts))
 
 
-NORMS = {"emb.weight": 0.5, "fc1.weight": 1.5, "fc2.weight": 3.5, "head.weight": 4.5}
+DEEP = tuple(f"blocks.{place}.weight" for place in range(8))
+
+
+def noisy(factor: float, loss: float, samples: int = 32, names: tuple[str, ...] = DEEP, rate: float = 0.05):
+    """A run under dropout whose first gradients are all so much larger."""
+    gradient = {name: factor * (0.5 + place) for place, name in enumerate(names)}
+    series = {"smoke/rng_hash": np.full(150, 7.0), "smoke/samples": np.full(150, float(samples))}
+    listed = parameters(names, ((32, 16),) * len(names))
+    made = run(loss=loss, series=series, model__dropout=[rate], parameters=listed)
+    return replace(made, layers=layers(names, gradient=gradient))
 
 
 def test_gradients_of_most_matrices_move_further_than_other_dropout_masks_move_them():
-    def noisy(factor: float, loss: float):
-        gradient = {name: norm * factor for name, norm in NORMS.items()}
-        facts = {"model__dropout": [0.05], "series": {"smoke/rng_hash": np.full(150, 7.0)}}
-        return run(gradient, loss=loss, **facts)
-
     (one,) = said(noisy(1.25, 0.1), noisy(1.0, 0.0))["first_step"]
     assert one.title == "Another objective or model"
     assert "first_step" not in said(noisy(1.1, 0.1), noisy(1.0, 0.0))
+
+
+@pytest.mark.parametrize("how", [{"samples": 4}, {"names": DEEP[:4]}, {"rate": 0.3}], ids=str)
+def test_few_samples_few_matrices_and_more_dropout_explain_more(how):
+    assert "first_step" not in said(noisy(1.25, 0.1, **how), noisy(1.0, 0.0, **how))
+
+
+def test_what_other_noise_than_dropout_does_to_the_first_loss_is_not_known():
+    drawn = {"series": {"smoke/rng_hash": np.full(150, 7.0)}, "first_step_random": True}
+    assert "first_step" not in said(run(loss=4.0, **drawn), run(**drawn))
+    assert "first_step" in said(run({"head.weight": 1.0}, **drawn), run(**drawn))
+
+
+@pytest.mark.parametrize("key", ["model__dropout", "dropout_used"])
+def test_dropout_counts_as_a_module_and_as_a_function(key):
+    assert "first_step" not in said(run(loss=0.3, **{key: [0.1]}), run(**{key: [0.1]}))
+    assert "first_step" in said(run(loss=0.3), run())
 
 
 def test_a_first_batch_that_loader_workers_may_augment_otherwise_is_not_judged():

@@ -121,6 +121,16 @@ def test_inputs_of_another_spread_are_found_and_rounding_is_not():
     assert said(made(1e-6, 1.0), made(0.0, 1.0)) == {}
 
 
+@pytest.mark.parametrize("of", ["", "eval_"])
+def test_a_mask_that_is_handed_over_beside_the_inputs_is_no_other_data(of):
+    def made(mean: float, numbers: float):
+        series = {"input_mean": mean, "input_std": 1.0, "inputs": numbers}
+        return smoke_run({f"smoke/{of}{name}": value * FLAT for name, value in series.items()})
+
+    assert said(made(0.5, 1280), made(0.0, 640)) == {}
+    assert "data_change" in said(made(0.5, 660), made(0.0, 640))
+
+
 def test_a_step_that_costs_more_processor_time_is_found():
     assert only(smoke_run({"train/cpu_step_time": 0.04 * FLAT}), smoke_run(), by="cost_change")
 
@@ -205,3 +215,13 @@ def test_settings_choose_and_tune_comparers():
     assert said(run, base, ignore=["paired_loss"]) == {}
     with pytest.raises(ConfigError, match=r"detectors\.paired_loss\.absolut: no such parameter"):
         compare_runs(run, [base], Settings(detectors={"paired_loss": {"absolut": 1.0}}))
+
+
+def test_what_each_optimizer_follows_is_compared_whichever_was_made_first():
+    def run(*levels: float):
+        noise = 0.02 * np.random.default_rng(0).standard_normal(STEPS)
+        return smoke_run({f"smoke/objective_{i}": level + noise for i, level in enumerate(levels)})
+
+    assert said(run(1.4, 0.7), run(0.7, 1.4)) == {}
+    assert "paired_signals" in said(run(1.4, 0.4), run(0.7, 1.4))
+    assert "paired_signals" in said(run(0.4, 1.4), run(0.7, 1.4))

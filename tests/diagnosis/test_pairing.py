@@ -93,3 +93,23 @@ def test_single_precision_leaves_less_room_for_rounding():
     run, base = drifted(6e-5, **fine)
     assert pairing_of(run, replace(base, config={**base.config, **run.config})).exact
     assert not pairing_of(*drifted(6e-5)).exact
+
+
+def drawn(noise: float, level: float = 0.0, **facts: object):
+    """A run under dropout whose losses differ from the healthy one's to either side, or all to one."""
+    loss = smoke_run().series["train/loss"].value
+    other = np.random.default_rng(5).standard_normal(STEPS)
+    facts = {"first_step_random": True, "dropout_used": [0.1], **facts}
+    return smoke_run({"train/loss": loss + noise * other + level}, **facts)
+
+
+def test_masks_that_were_drawn_in_another_order_are_no_pair():
+    (reason,) = pairing_of(drawn(0.1), drawn(0.0)).reasons
+    assert reason == "random numbers of the first step (dropout, noise) drawn in another order"
+
+
+def test_a_difference_to_one_side_a_setting_and_a_model_without_noise_pair_as_before():
+    assert pairing_of(drawn(0.1, level=0.3), drawn(0.0)).exact
+    assert pairing_of(drawn(0.1, dropout_used=[0.2]), drawn(0.0)).exact
+    assert pairing_of(drawn(0.1, first_step_random=False), drawn(0.0, first_step_random=False)).exact
+    assert pairing_of(drawn(1e-7), drawn(0.0)).exact

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 import pytest
 from smoke_runs import STEPS, smoke_run
@@ -10,32 +13,45 @@ MOVED = 1.0 + 1e-3 * np.sin(np.arange(STEPS))
 """What a change makes of the losses: little."""
 
 
-def run(dropout: float = 0.0, modules: float = 1.0, moved: bool = False, **optimizer: object):
+def run(*used: float, moved: bool = False, facts: Mapping[str, object] = MappingProxyType({}), **optimizer: object):
     base = smoke_run().series["train/loss"].value
-    series = {
-        "train/loss": base * MOVED if moved else base,
-        "smoke/train_mode_modules": np.full(STEPS, modules),
-    }
-    facts = {f"optimizer0__{key}": value for key, value in {"class": "AdamW", **optimizer}.items()}
-    return smoke_run(series, model__dropout=[dropout], optimizers=1, **facts)
+    series = {"train/loss": base * MOVED if moved else base}
+    options = {f"optimizer0__{key}": value for key, value in {"class": "AdamW", **optimizer}.items()}
+    return smoke_run(series, **{"dropout_used": list(used), "optimizers": 1, **facts, **options})
 
 
 def test_dropout_that_is_gone_is_found_though_the_loss_hardly_moves():
-    one = only(run(0.0, modules=0.0, moved=True), run(0.1), by="setting_change")
-    assert one.message == "No dropout is on in the model; in the baseline up to 0.1."
+    one = only(run(moved=True), run(0.1), by="setting_change")
+    assert one.message == "No dropout is on in training; in the baseline up to 0.1."
 
 
 @pytest.mark.parametrize(
     "changed",
     [
         run(0.2, moved=True),
-        run(0.0, modules=0.0),  # the same losses: it was not there to begin with
-        run(0.0, modules=1.0, moved=True),  # as a function, not a module
+        run(),  # the same losses: it was not there to begin with
+        run(moved=True, facts={"first_step_random": True}),
+        run(moved=True, facts={"dropout_used": None}),
+        run(moved=True, facts={"compiled": True, "model__dropout": [0.1]}),
     ],
-    ids=["another rate", "the same training", "a function"],
+    ids=["another rate", "the same training", "written by hand", "not known", "compiled"],
 )
-def test_another_rate_the_same_training_and_a_function_are_not_lost_dropout(changed):
+def test_dropout_of_another_rate_or_written_otherwise_is_not_lost(changed):
     assert "setting_change" not in said(changed, run(0.1))
+
+
+def two(*betas: float, kind: str = "Adam", moved: bool = True):
+    options = {f"optimizer{i}__{k}": v for i, beta in enumerate(betas) for k, v in (("class", kind), ("beta2", beta))}
+    base = smoke_run().series["train/loss"].value
+    return smoke_run({"train/loss": base * MOVED if moved else base}, optimizers=len(betas), **options)
+
+
+def test_the_order_of_optimizers_and_of_groups_is_nobodys_setting():
+    assert "setting_change" not in said(two(0.9, 0.999), two(0.999, 0.9, moved=False))
+    assert "setting_change" in said(two(0.9, 0.9), two(0.999, 0.9, moved=False))
+    groups = {"weight_decay": 0.0, "weight_decay.groups": [0.0, 0.01, 0.1]}
+    turned = {"weight_decay": 0.1, "weight_decay.groups": [0.1, 0.0, 0.01]}
+    assert "setting_change" not in said(run(moved=True, **turned), run(**groups))
 
 
 @pytest.mark.parametrize(

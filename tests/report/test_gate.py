@@ -42,6 +42,13 @@ def test_a_finding_fails_the_gate_at_or_above_the_threshold(severity, fail_on, s
 def test_a_gate_on_new_findings_lets_only_known_ones_through(finding, status):
     verdict = gate.decide([run_with(("error", finding))], [], Settings(gate="new"))
     assert verdict.status == status
+    assert (
+        verdict.reason
+        == {
+            "fail": "1 error at or above warning, not in the baseline",
+            "pass": "no new finding at or above warning (1 error in all)",
+        }[status]
+    )
 
 
 def test_a_known_finding_fails_the_gate_on_all():

@@ -204,3 +204,20 @@ def test_samples_that_are_evaluated_and_trained_on_are_counted(once: Record):
     evaluated, trained = facts.values(run, "smoke.rows_evaluated")
     assert evaluated == 8
     assert 0 < trained <= 8
+
+
+@pytest.mark.parametrize(
+    ("how", "used", "random"),
+    [
+        ("module", "[0.2]", True),
+        ("function", "[0.2]", True),
+        ("attention", "[0.2]", True),
+        ("recurrent", "[0.2]", True),
+        ("hand", "[]", True),
+        ("none", "[]", False),
+    ],
+)
+def test_dropout_is_known_however_it_is_written(record: Record, warm_script: Script, how: str, used: str, random: bool):
+    run = record(*warm_script("dropouts", how)).runs[0]
+    assert run.config["smoke.faults"] == "[]"
+    assert (run.config["smoke.dropout_used"], run.config["smoke.first_step_random"]) == (used, random)

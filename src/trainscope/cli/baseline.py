@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -45,4 +46,5 @@ def save(run: str, out: Path) -> ExitCode:
         raise ConfigError(f"{run}: holds {len(runs)} runs ({names}); name one of them")
     bundle.write(runs[0], out)
     say(f"saved {runs[0].name}: {out}, {out.stat().st_size / 1024:.0f} KiB")
+    say(f"next: trainscope ci --baseline {shlex.quote(str(out))} -- COMMAND")
     return ExitCode.PASS

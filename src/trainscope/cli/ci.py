@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from trainscope.cli.output import say, write_stdout
 from trainscope.cli.outputs import write_outputs
 from trainscope.cli.planning import plans_of
 from trainscope.cli.terminal import render_for_terminal
+from trainscope.core.claims import claimed
 from trainscope.core.errors import ConfigError, NoDataError, ReadError
 
 if TYPE_CHECKING:
@@ -99,6 +102,9 @@ def ci(
     if not quiet:
         write_stdout(render_for_terminal(analysis.document, analysis.runs, sys.stdout, no_color=no_color))
         say(f"written: {out}")
+        if settings.command and not settings.baseline:
+            kept = analysis.document.runs[0].source if len(analysis.runs) > 1 else str(out)
+            say(f"next: keep it to compare other runs with: trainscope baseline save {shlex.quote(kept)}")
     return of_verdict(analysis.document.verdict.status)
 
 
@@ -148,12 +154,13 @@ def run_pipeline(settings: Settings, out: Path) -> Analysis:
         except (ReadError, NoDataError) as error:
             missing = error
             say(f"warning: no baseline: {error}")
-    runs = _record(settings, out) if settings.command else _read(settings.logs)
-    if baselines:
-        analysis = analyze_against(runs, baselines, settings, _name(settings.baseline))
-    else:
-        analysis = analyze_alone(runs, settings, missing)
-    write_outputs(analysis, settings, out, plans_of(analysis, out))
+    with claimed(out) if settings.command else nullcontext():
+        runs = _record(settings, out) if settings.command else _read(settings.logs)
+        if baselines:
+            analysis = analyze_against(runs, baselines, settings, _name(settings.baseline))
+        else:
+            analysis = analyze_alone(runs, settings, missing)
+        write_outputs(analysis, settings, out, plans_of(analysis, out))
     return analysis
 
 

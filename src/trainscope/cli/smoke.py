@@ -14,6 +14,7 @@ import click
 from trainscope.cli.exit_codes import ExitCode
 from trainscope.cli.output import say
 from trainscope.cli.progress import Progress
+from trainscope.core.claims import claimed
 
 if TYPE_CHECKING:
     from trainscope.replay.config import ReplayConfig
@@ -73,7 +74,8 @@ def smoke(
     if replay is not None:
         return _replay(command, steps, seed, out or Path("trainscope_replay"), timeout, replay)
     folder = out or Path("trainscope_smoke")
-    done = run_smoke(command, steps or STEPS, seed, folder, timeout)
+    with claimed(folder):
+        done = run_smoke(command, steps or STEPS, seed, folder, timeout)
     say(f"{describe(done)}\n{next_command(done, folder)}")
     return ExitCode.PASS
 
@@ -87,9 +89,10 @@ def _replay(
     config = load(file)
     original = proof.original_of(config, file, out)
     wanted, chosen = proof.steps_of(config, steps), proof.seed_of(config, seed)
-    done = run_smoke(command, wanted, chosen, out, timeout, skip=config)
-    say(describe(done))
-    return proof.prove(config, original, done, out)
+    with claimed(out):
+        done = run_smoke(command, wanted, chosen, out, timeout, skip=config)
+        say(describe(done))
+        return proof.prove(config, original, done, out)
 
 
 def run_smoke(

@@ -72,6 +72,8 @@ def training_losses(run: Run, *, adversarial: bool = True) -> list[Series] | Ski
     if is_reinforcement(tuple(run.series)):
         return Skipped("the loss of a reinforcement-learning run need not fall")
     main = run.get("train/loss")
+    if main is not None and not adversarial and several_objectives(run):
+        return Skipped("the sum of what several optimizers follow need not fall")
     if main is not None:
         return [main]
     kinds = {Kind.LOSS, Kind.LOSS_PART} | ({Kind.ADVERSARIAL_LOSS} if adversarial else set())
@@ -98,6 +100,12 @@ def single_optimizer(run: Run) -> bool:
     """Tell whether one optimizer steps, so that an order of calls within a step is plain."""
     steps = run.get("smoke/optimizer_steps")
     return steps is None or bool((steps.value <= 1).all())
+
+
+def several_objectives(run: Run) -> bool:
+    """Tell whether several optimizers step, each on a loss of its own: a generator and its critic, mostly."""
+    second = run.get("smoke/objective_1")
+    return second is not None and len(second) > 0
 
 
 def by_kind(run: Run, *kinds: Kind) -> list[Series]:

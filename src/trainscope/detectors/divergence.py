@@ -7,7 +7,8 @@ Algorithm
     block so far. It counts when the rise is 8 standard errors of a block median and either `end_rise` of
     the best level, or half of everything the run had gained. A run that ends inside a jump (see `spikes`)
     of at least three points, or of three times the level, counts too. The losses of an adversarial
-    run must double, and not before 30 % of the run. A run that was started over is left to step_order.
+    run, and the sum of what several optimizers follow, must double, and not before 30 % of the run. A run
+    that was started over is left to step_order.
 Parameters
     end_rise: smallest rise at the end, as a fraction of the best level.
     error_rise: from this rise on it is an error, not a warning.
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.metrics import Kind, kind
 from trainscope.core.run import Run, Series
-from trainscope.detectors.base import Detector, Skipped, number, training_losses
+from trainscope.detectors.base import Detector, Skipped, number, several_objectives, training_losses
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
 from trainscope.detectors.engine.excursions import excursions, judged
 from trainscope.detectors.engine.restarts import near_restart
@@ -59,7 +60,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
 
 
 def _excused(run: Run, loss: Series, event: Excursion, rise: float) -> bool:
-    if any(kind(name) is Kind.ADVERSARIAL_LOSS for name in run.series):
+    if several_objectives(run) or any(kind(name) is Kind.ADVERSARIAL_LOSS for name in run.series):
         return rise < 1.0 or event.start < 0.3 * len(loss)
     return near_restart(run, int(loss.step[event.start]))
 

@@ -7,11 +7,14 @@ Algorithm
     Exact hashes, from a smoke run. The smallest period with which hashes recur; a period that is one epoch of the
     DataLoader (its length over the micro-batches of a step) is an order that is the same each epoch, an
     information; a shorter one, or one of at most ``loop`` steps without a DataLoader, is a fault. A training loader
-    that asked for k of its n samples should have met n (1 - exp(-k / n)) different ones or more.
+    that asked k times for one of its n samples should have met n (1 - exp(-k / n)) different ones or more; where it
+    has met few, and hardly any for the first time in the second half of the run, it is stuck with them. (One that
+    repeats each sample on purpose goes on to new ones.)
 Parameters
     loop: longest period that is taken for a loop where the length of an epoch is not known.
     share: share of the steps that must follow the period.
     covered: least share of the different samples to be expected from drawing with replacement.
+    fresh: least share of them that come for the first time in the second half.
 False positives
     Overfitting one batch on purpose, as a test of the model; weighted sampling of data in which a class is rarer
     than one in a hundred.
@@ -49,6 +52,8 @@ class Params:
     """Of the steps after the first period."""
     covered: float = 0.3
     """Classes that are balanced by drawing the rare ones (1 %) as often come to 0.6."""
+    fresh: float = 0.1
+    """Samples that are drawn evenly, each many times in a row, come to 0.5; a pool that is through comes to 0."""
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
@@ -93,11 +98,14 @@ def _few(run: Run, params: Params) -> list[Finding]:
     """Return a finding for each training loader that asks for few of its samples."""
     found = []
     for loader in facts.table(run, "smoke.loaders"):
-        size, asked, different = (loader.get(key) for key in ("samples", "asked", "different"))
+        size, asked, different, early = (
+            loader.get(key) for key in ("samples", "asked", "different", "different_early")
+        )
         if not loader.get("training") or not size or not asked or not different or asked < LEAST_ASKED:
             continue
         expected = size * (1.0 - math.exp(-asked / size))
-        if different < params.covered * expected:
+        is_stuck = early is not None and different - early <= params.fresh * different
+        if different < params.covered * expected and is_stuck:
             found.append(
                 Finding(
                     detector="repeated_batches",

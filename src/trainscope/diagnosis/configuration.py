@@ -7,7 +7,7 @@ from trainscope.core.run import Run, Scalar
 _ABOUT = (
     "smoke.optimizer",
     "smoke.scheduler",
-    "smoke.model.dropout",
+    "smoke.dropout_used",
     "smoke.model.batch_norm_momentum",
     "smoke.model.modules",
     "smoke.loss_reduction",

@@ -4,14 +4,16 @@ What it finds
     A loader that lost its shuffling: indices asked for in order that were not in the baseline, or epochs that were
     all different there and are all alike now; augmentation that is lost, or new; a data set of another size (a
     subset, a sampler that no longer splits it over ranks); training on fewer or more different samples; evaluation
-    on samples that were trained on; inputs of another mean or spread, in training or in evaluation.
+    on samples that were trained on; processes that no longer split the samples between them; inputs of another mean or
+    spread, in training or in evaluation.
 Algorithm
-    Exact hashes of two smoke runs, the length of the loaders' samplers, the number of different samples among the
+    Exact hashes of two smoke runs, what the loaders' samplers draw from, the number of different samples among the
     inputs of the model (also without a loader), and the mean and standard deviation of floating-point inputs.
 Parameters
     input: largest difference of the inputs' mean or spread, in baseline standard deviations.
-    size: largest relative difference of the length of a sampler.
+    size: largest relative difference of the samples that the loaders draw from; of evaluation an information.
     variety: least ratio, either way, of the numbers of different samples.
+    seen: largest relative difference of all that were trained on at which those are compared.
 False positives
     An intended change of the preprocessing: accept it as the new baseline.
 Misses
@@ -32,14 +34,15 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.detectors.base import Lack, Skipped, number
 from trainscope.detectors.repeated_batches import BATCH, period_of
 from trainscope.diagnosis.base import Compared, Comparer, Comparison, Pair
+from trainscope.diagnosis.data_amount import leak, overlap, size_of, variety_of
 
-LEAST_EVALUATED, MOSTLY, HARDLY = 20, 0.5, 0.1
-"""Samples, and shares of them, by which an evaluation is told to be of the training data."""
-LEAST_SEEN = 200
-"""Samples below which nothing is said of how many were different."""
 LEAST_AGAIN = 8
 """Samples seen again below which nothing is said of augmentation."""
 INPUTS = (("smoke/input_mean", "smoke/input_std"), ("smoke/eval_input_mean", "smoke/eval_input_std"))
+SIZES = {"smoke/input_mean": "smoke/inputs", "smoke/eval_input_mean": "smoke/eval_inputs"}
+"""How many numbers a mean is of."""
+ALIKE = 0.1
+"""Relative difference at which it is of other things: a tensor more, another model beside this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class Params:
     """Of the baseline's; a sample more or less is none."""
     variety: float = 1.5
     """Another order of the same data moves it by a few percent, other padding by up to a fifth."""
+    seen: float = 0.1
+    """Of the baseline's; the last batch of an epoch may be a small one."""
 
 
 def compare(pair: Pair, params: Params) -> Compared | Skipped:
@@ -61,84 +66,15 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
     differs = facts.first_difference(pair.run, pair.base, facts.BATCH)
     verdict = "same" if differs is None else f"other batches from step {differs} on"
     lines = [Comparison("batches", verdict, differs)]
-    sizes = [f for training in (True, False) if (f := _size(pair, params, training=training)) is not None]
+    same = differs is None and facts.knows(pair.run, facts.BATCH) and facts.knows(pair.base, facts.BATCH)
+    size = None if same else size_of(pair, params, training=True)
     # Augmentation makes every sample a different one, and says so more exactly.
     augmented = _augmented(pair)
-    variety = None if augmented or sizes else _variety(pair, params)
-    one_each = (_in_order(pair) or _unshuffled(pair), augmented, variety, _leak(pair))
-    found = (*one_each, *sizes, *_inputs(pair, params))
+    variety = None if same or augmented or size else variety_of(pair, params)
+    one_each = (_in_order(pair) or _unshuffled(pair), augmented, variety, leak(pair), size, overlap(pair))
+    found = (*one_each, size_of(pair, params, training=False), *_inputs(pair, params))
     findings = [f for f in found if f is not None]
     return Compared(tuple(findings), tuple(lines))
-
-
-def _size(pair: Pair, params: Params, *, training: bool) -> Finding | None:
-    """Compare the lengths of the samplers, of runs with as many loaders."""
-    mine, theirs = (
-        [one.get("samples") for one in facts.table(run, "smoke.loaders") if bool(one.get("training")) is training]
-        for run in (pair.run, pair.base)
-    )
-    now, then = (sum(n for n in sizes if isinstance(n, int)) for sizes in (mine, theirs))
-    if not now or not then or len(mine) != len(theirs) or None in (*mine, *theirs):
-        return None
-    if abs(now - then) <= params.size * then:
-        return None
-    what = "Training" if training else "Evaluation"
-    return Finding(
-        detector="data_change",
-        severity=Severity.WARNING,
-        title=f"{what} data of another size",
-        message=f"{what} loaders have {now} samples, in the baseline {then}.",
-        metric=f"smoke/{what.lower()}_samples",
-        evidence={"samples": now, "baseline": then},
-        fixes=("Check the split, the sampler and the number of processes; if it is meant, save a new baseline.",),
-    )
-
-
-def _leak(pair: Pair) -> Finding | None:
-    """Return a finding where most of what is evaluated was trained on, and little of it in the baseline."""
-    mine, theirs = facts.values(pair.run, "smoke.rows_evaluated"), facts.values(pair.base, "smoke.rows_evaluated")
-    if len(mine) != 2 or len(theirs) != 2 or min(mine[0], theirs[0]) < LEAST_EVALUATED:
-        return None
-    if mine[1] < MOSTLY * mine[0] or theirs[1] > HARDLY * theirs[0]:
-        return None
-    if mine[0] - mine[1] > MOSTLY * (theirs[0] - theirs[1]):
-        return None  # the training data are evaluated beside the others
-    return Finding(
-        detector="data_change",
-        severity=Severity.WARNING,
-        title="Evaluation on training samples",
-        message=(
-            f"{mine[1]:.0f} of {mine[0]:.0f} different samples that were evaluated were trained on as well, in the "
-            f"baseline {theirs[1]:.0f} of {theirs[0]:.0f}."
-        ),
-        metric="smoke/rows_evaluated",
-        evidence={"evaluated": mine[0], "trained": mine[1], "baseline_trained": theirs[1]},
-        fixes=("Check the split, and which data set the evaluation gets.",),
-    )
-
-
-def _variety(pair: Pair, params: Params) -> Finding | None:
-    """Compare how many different samples each model was trained on, in as many steps."""
-    mine, theirs = facts.pairs(pair.run, "smoke.rows"), facts.pairs(pair.base, "smoke.rows")
-    steps = [facts.number(run, "smoke.steps") for run in (pair.run, pair.base)]
-    if len(mine) != len(theirs) or steps[0] != steps[1]:
-        return None
-    for (seen, now), (seen_then, then) in zip(mine, theirs, strict=True):
-        if min(seen, seen_then) < LEAST_SEEN or 1 / params.variety <= now / then <= params.variety:
-            continue
-        return Finding(
-            detector="data_change",
-            severity=Severity.WARNING,
-            title=f"Training on {'fewer' if now < then else 'more'} different samples",
-            message=(
-                f"Training saw {now} different samples among {seen}, in the baseline {then} among {seen_then} in as "
-                f"many steps."
-            ),
-            metric="smoke/rows",
-            evidence={"different": now, "baseline": then, "limit": params.variety},
-            fixes=("Check where batches are drawn from, and with which generator; or save a new baseline.",),
-        )
-    return None
 
 
 def _in_order(pair: Pair) -> Finding | None:
@@ -210,7 +146,7 @@ def _unshuffled(pair: Pair) -> Finding | None:
 def _inputs(pair: Pair, params: Params) -> Iterator[Finding | None]:
     for mean_name, std_name in INPUTS:
         mean, std = pair.both(mean_name), pair.both(std_name)
-        if mean is None or std is None or not len(mean) or not len(std):
+        if mean is None or std is None or not len(mean) or not len(std) or not _as_many(pair, mean_name):
             continue
         spread = float(np.median(std.base))
         if not spread > 0:
@@ -235,6 +171,12 @@ def _inputs(pair: Pair, params: Params) -> Iterator[Finding | None]:
             evidence={"mean_moved": moved, "spread_changed": widened, "limit": params.input},
             fixes=("Check the normalisation, and that both data sets go through the same one.",),
         )
+
+
+def _as_many(pair: Pair, mean_name: str) -> bool:
+    """Tell whether means are of as many numbers: a tensor that is handed over too is no other data."""
+    both = pair.both(SIZES[mean_name])
+    return both is None or not len(both) or abs(float(np.median(both.run / both.base)) - 1.0) <= ALIKE
 
 
 COMPARER = Comparer("data_change", "Batches or inputs differ from the baseline", (BATCH,), Params(), compare)

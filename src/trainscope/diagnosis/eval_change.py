@@ -39,7 +39,7 @@ EVAL, SEEN = "eval/loss", ("smoke/eval_cross_entropy", "smoke/eval_objective")
 """What a log calls it, and what a smoke run sees of it."""
 
 OUTPUTS = ("smoke/eval_output_mean", "smoke/eval_output_std")
-SIZES = {SEEN[1]: "smoke/eval_targets", OUTPUTS[0]: "smoke/eval_outputs"}
+SIZES = {SEEN[0]: "smoke/eval_labels", SEEN[1]: "smoke/eval_targets", OUTPUTS[0]: "smoke/eval_outputs"}
 """How many numbers a value is the mean of."""
 FEW = 2
 """Forwards that make an evaluation."""
@@ -97,8 +97,9 @@ def _manners(pair: Pair) -> Iterator[Finding]:
             [facts.number(run, f"smoke.evaluations{name}") or 0.0 for name in ("", f"_{key}")]
             for run in (pair.run, pair.base)
         )
-        # A single pass, to print a shape or fill a cache, is no evaluation.
-        if theirs[0] < FEW or theirs[1] or mine[1] < FEW or 2 * mine[1] < mine[0]:
+        # A single pass, to print a shape or fill a cache, is no evaluation; and other forwards without gradient (of a
+        # generator whose samples are only judged) are none either: it is those of the baseline that must be missing.
+        if theirs[0] < FEW or theirs[1] or mine[1] < FEW or 2 * (mine[0] - mine[1]) > theirs[0]:
             continue
         yield Finding(
             detector="eval_change",

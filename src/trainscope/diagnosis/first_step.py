@@ -16,30 +16,32 @@ Parameters
     gradient: largest relative difference of a tensor's gradient norm; ten times as much below single precision.
     loss: largest relative difference of the loss, likewise.
     fine: share of both limits that applies to single precision on a CPU.
-    dropped: the same where dropout is on, for runs whose random numbers agree up to the end of the step.
+    dropped: the same where dropout is on, for runs whose random numbers agree up to the end of the step; the dropout
+        probability more, and more again on fewer than 32 samples.
     profile: for those, largest relative difference of the median matrix's gradient norm, at no dropout; seven
-        tenths of the dropout probability more.
+        tenths of the dropout probability more, and more on few samples.
 False positives
     An intended change of the objective or the model: accept it as the new baseline.
 Misses
     What begins after the first step; a gradient of another direction and the same size.
 Reference
     Equal mathematics in another order of operations gives 1e-6 in fp32 and 1e-3 in bf16. Other masks moved the
-    median matrix's gradient by up to 0.056, 0.10 and 0.12 at dropout 0.05, 0.1 and 0.2, in five kinds of models;
-    a lost positional encoding by 0.24 (measured).
+    median matrix's gradient of a transformer by up to 0.06, 0.10, 0.15, 0.21 and 0.23 at dropout 0.05, 0.1, 0.2, 0.3
+    and 0.5 on 32 samples, its loss by 0.09, 0.16, 0.16, 0.23 and 0.37; on 8 samples by up to twice and two and a half
+    times as much; a lost positional encoding the gradient by 0.24 (measured).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, sqrt
 
 import numpy as np
 
 from trainscope.core import facts
 from trainscope.core.finding import Finding, Severity
-from trainscope.core.run import Series
+from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Lack, Skipped, number
 from trainscope.diagnosis.base import Compared, Comparer, Comparison, Pair
 from trainscope.diagnosis.matching import match
@@ -55,7 +57,9 @@ ROUNDING, FINE_ROUNDING = 100.0, 30.0
 
 SAME = 1e-6
 """Relative difference of two losses that were computed with the same dropout masks."""
-LEAST_MATRICES = 3
+LEAST_MATRICES = 8
+ENOUGH = 32
+"""Samples of a step at which masks were measured; on fewer they average out less."""
 FLOOR = 1e-2
 """Of the whole gradient: a tensor whose own is a rounding error (the bias of a key) is not told by it."""
 
@@ -71,7 +75,7 @@ class Params:
     fine: float = 0.05
     """Another order of operations moves a gradient by 1e-7; half of this is far above it."""
     dropped: float = 0.1
-    """The masks may still be drawn in another order, which moves a first loss by a few percent."""
+    """The masks may still be drawn in another order, which moves a first loss by less than this and the rate."""
     profile: float = 0.1
     """Above what other masks were measured to do."""
 
@@ -121,8 +125,14 @@ def _not_alike(pair: Pair) -> str | None:
 
 def _random(pair: Pair) -> bool:
     """Tell whether the first loss hangs on random numbers that may have been drawn in another order."""
-    rates = (*facts.values(pair.run, "smoke.model.dropout"), *facts.values(pair.base, "smoke.model.dropout"))
-    return any(rate > 0 for rate in rates) or facts.first_difference(pair.run, pair.base, facts.RANDOM) == 0
+    drawn = (run.config.get("smoke.first_step_random") is True for run in (pair.run, pair.base))
+    rated = max(_rate(pair.run), _rate(pair.base)) > 0
+    return rated or any(drawn) or facts.first_difference(pair.run, pair.base, facts.RANDOM) == 0
+
+
+def _rate(run: Run) -> float:
+    """Return the largest dropout rate, of modules and of functions."""
+    return max((*facts.values(run, "smoke.model.dropout"), *facts.values(run, "smoke.dropout_used")), default=0.0)
 
 
 def _same_draws(pair: Pair) -> bool:
@@ -133,11 +143,19 @@ def _same_draws(pair: Pair) -> bool:
 
 def _beyond_masks(pair: Pair, loss: float, params: Params) -> bool:
     """Tell whether loss or gradients moved by more than other dropout masks move them."""
-    rate = max(facts.values(pair.base, "smoke.model.dropout"), default=0.0)
+    rate = _rate(pair.base)
+    if not rate:
+        return False  # what other random numbers do is not known
     matrices = {p.name for p in facts.parameters(pair.base) if len(p.shape) > 1}
     off = [off for name, off, *_ in _differences(pair) if name in matrices]
     typical = float(np.median(off)) if len(off) >= LEAST_MATRICES else 0.0
-    return loss > params.dropped or typical > params.profile + 0.7 * rate
+    few = max(1.0, sqrt(ENOUGH / _samples(pair.run)))
+    return loss > few * (params.dropped + rate) or typical > few * (params.profile + 0.7 * rate)
+
+
+def _samples(run: Run) -> float:
+    samples = run.get("smoke/samples")
+    return float(ENOUGH) if samples is None else max(1.0, float(samples.value[0]))
 
 
 def _relative(mine: Series | None, theirs: Series | None) -> float:

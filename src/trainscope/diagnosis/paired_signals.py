@@ -22,15 +22,16 @@ Reference
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.metrics import Kind, kind
 from trainscope.detectors.base import Skipped, number
-from trainscope.diagnosis.base import Aligned, Compared, Comparer, Comparison, Pair
+from trainscope.diagnosis.base import Aligned, Compared, Comparer, Comparison, Pair, align
 from trainscope.diagnosis.newey_west import mean_of
 
 SIGNALS = (
@@ -67,6 +68,7 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
     """Compare sizes of signals."""
     findings: list[Finding] = []
     lines: list[Comparison] = []
+    ratios: dict[str, float] = {}
     for name in SIGNALS:
         both = pair.both(name)
         if both is None or len(both.finite()) < LEAST:
@@ -79,7 +81,9 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
         lines.append(
             Comparison(name, "changed" if outside else "within margin", int(late.step[-1]), ratio, (1 / limit, limit))
         )
-        if outside:
+        ratios[name] = ratio
+        # Where nothing is clipped the norm after clipping is the one before, and said already.
+        if outside and not (name == SIGNALS[1] and np.isclose(ratio, ratios.get(SIGNALS[0], np.nan))):
             findings.append(_finding(name, late, ratio, limit))
     for name, both in _parts(pair):
         found, line = _part(name, both, params)
@@ -126,11 +130,24 @@ def _parts(pair: Pair) -> Iterator[tuple[str, Aligned]]:
     """Yield the parts of the loss; only of runs that pair, since they move with everything."""
     if not pair.pairing.exact:
         return
-    for name in pair.base.series:
-        if kind(name) is Kind.LOSS_PART or name.startswith(OBJECTIVE):
-            both = pair.both(name)
-            if both is not None and len(both.finite()) >= 2 * LEAST:
-                yield name, both.finite().tail()
+    names = [name for name in pair.base.series if kind(name) is Kind.LOSS_PART]
+    pairs = [(name, pair.both(name)) for name in names]
+    for name, both in (*pairs, *_objectives(pair)):
+        if both is not None and len(both.finite()) >= 2 * LEAST:
+            yield name, both.finite().tail()
+
+
+def _objectives(pair: Pair) -> Sequence[tuple[str, Aligned]]:
+    """Return what each optimizer follows beside its likest in the baseline: their order is nobody's setting."""
+    names = [name for name in pair.base.series if name.startswith(OBJECTIVE) and pair.run.get(name) is not None]
+    best: Sequence[tuple[str, Aligned]] = ()
+    least = np.inf
+    for order in permutations(names):
+        pairs = [(n, align(pair.run.series[m], pair.base.series[n])) for n, m in zip(names, order, strict=True)]
+        apart = sum(float(np.nansum(np.abs(both.run - both.base))) for _, both in pairs)
+        if apart < least:
+            best, least = pairs, apart
+    return best
 
 
 def _part(name: str, both: Aligned, params: Params) -> tuple[Finding | None, Comparison]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
 
 import numpy as np
 
@@ -25,8 +26,10 @@ ROUNDING = {
 """Largest relative difference that is rounding in the step in which it first shows; gradients in bf16 give 1e-3."""
 FINE_ROUNDING = ROUNDING | {"train/loss": 1e-5, "train/grad_norm": 1e-4, "train/grad_norm_after_clip": 1e-4}
 """The same in single precision on a CPU; Adam turns the sign of a gradient that is nothing but rounding."""
+EARLY, SIGMAS = 30, 3.0
+"""Steps over which the losses of runs with other random masks differ to either side, and how far from 0 their mean."""
 SINGLE = ("torch.float32", "float32", "torch.float64", "float64")
-_CHOSEN = ("optimizer", "scheduler", "model.dropout", "model.batch_norm", "loss_reduction", "label_smoothing")
+_CHOSEN = ("optimizer", "scheduler", "dropout_used", "model.batch_norm", "loss_reduction", "label_smoothing")
 ENVIRONMENT = ("seed", "platform", "dtype", "torch", "device", "world_size")
 """Facts that must agree for a pair; what a recording does not say is taken to agree."""
 
@@ -57,6 +60,8 @@ def is_fine(run: Run) -> bool:
     """Tell whether a run is known to compute in single precision or better, on a CPU and without autocast."""
     if run.config.get("smoke.autocast") != "[]" or run.config.get("smoke.compiled"):
         return False
+    if run.config.get("env.matmul_precision", "highest") != "highest":
+        return False
     return facts.provenance(run, "dtype") in SINGLE and facts.provenance(run, "device") == "cpu"
 
 
@@ -83,12 +88,36 @@ def _stream_difference(run: Run, base: Run) -> str | None:
     random = facts.first_difference(run, base, facts.RANDOM)
     if random is not None:
         return f"another stream of random numbers from step {random} on"
+    if _other_draws(run, base):
+        return "random numbers of the first step (dropout, noise) drawn in another order"
     drift = _rounding_drift(run, base)
     if drift is not None:
         return f"rounding differs from step {drift} on and the training amplifies it"
     if facts.knows(run, facts.BATCH) and facts.knows(base, facts.BATCH):
         return None
     return None if _same_noise(run, base) else "the losses do not move together: other batches"
+
+
+def _other_draws(run: Run, base: Run) -> bool:
+    """Tell whether the runs drew the same random numbers for other things: dropout masks in another order.
+
+    Then the first loss differs though all that it hangs on is the same, and the difference goes to either side. One
+    that a fault makes goes to one side, mostly; and only where nothing that anyone chose is another.
+    """
+    if any(one.config.get("smoke.first_step_random") is not True for one in (run, base)) or _chose(run, base):
+        return False
+    mine, theirs = run.get("train/loss"), base.get("train/loss")
+    if mine is None or theirs is None:
+        return False
+    both = align(mine, theirs).finite()
+    apart = (both.run - both.base)[:EARLY]
+    if len(apart) < EARLY or abs(apart[0]) <= ROUNDING["train/loss"] * abs(both.base[0]):
+        return False
+    return abs(float(np.mean(apart))) <= SIGMAS * float(np.std(apart)) / sqrt(EARLY)
+
+
+def _chose(run: Run, base: Run) -> bool:
+    return any(key.startswith(_CHOSEN) for key, *_ in changed(run, base))
 
 
 def _rounding_drift(run: Run, base: Run) -> int | None:
@@ -98,7 +127,7 @@ def _rounding_drift(run: Run, base: Run) -> int | None:
     within 100 steps; a fault shows at once in the step in which it first acts. Only where nothing that anyone
     chose is another, since a small change of a setting may begin as quietly.
     """
-    if not facts.is_smoke(run) or any(key.startswith(_CHOSEN) for key, *_ in changed(run, base)):
+    if not facts.is_smoke(run) or _chose(run, base):
         return None
     first: int | None = None
     off: list[tuple[str, float]] = []

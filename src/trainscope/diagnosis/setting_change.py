@@ -6,8 +6,10 @@ What it finds
     show in the loss.
 Algorithm
     Exact, from two smoke runs, and only where the losses are not the same to rounding. Moving averages (betas,
-    momentum, RMSprop's alpha) are compared by their memory 1 / (1 - beta). Optimizers are compared in their order, and
-    where both are of one class.
+    momentum, RMSprop's alpha) are compared by their memory 1 / (1 - beta). Optimizers are compared class by class,
+    where both runs have as many, all their parameter groups together and by size: their order is nobody's setting.
+    Dropout is gone where no training forward went through one (module, function or attention), and the first step drew
+    no other random number either, as a dropout written by hand does.
 Parameters
     memory: largest ratio of memories, either way.
     epsilon: the same of epsilon.
@@ -15,7 +17,7 @@ Parameters
 False positives
     An intended change: accept it as the new baseline.
 Misses
-    Dropout inside fused attention, and smaller changes, which provenance lists.
+    Smaller changes, which provenance lists; lost dropout beside other noise.
 Reference
     Kingma and Ba, Adam, 2015: the moving averages remember 1 / (1 - beta) steps.
 """
@@ -44,8 +46,8 @@ class Params:
 
     memory: float = 2.0
     """0.9 and 0.95 are the usual choices of one training; 0.95 and 0.999 are not."""
-    epsilon: float = 99.0
-    """1e-8 and 1e-6 are defaults of different libraries."""
+    epsilon: float = 999.0
+    """1e-8 and 1e-6 are defaults of different libraries, and act alike."""
     decay: float = 3.0
     """As often tuned as the learning rate, and slow to act."""
 
@@ -68,24 +70,24 @@ def _same_training(pair: Pair) -> bool:
 
 
 def _dropout(pair: Pair) -> Finding | None:
-    before, now = (max(facts.values(run, "smoke.model.dropout"), default=0.0) for run in (pair.base, pair.run))
-    if not before or now or _random_modules(pair.run) >= _random_modules(pair.base):
+    """Return a finding where no training forward goes through a dropout, nor draws a random number of another kind."""
+    used = "smoke.dropout_used"
+    if pair.run.config.get(used) is None or pair.run.config.get("smoke.first_step_random") is True:
+        return None
+    before, now = (max(facts.values(run, used), default=0.0) for run in (pair.base, pair.run))
+    if pair.run.config.get("smoke.compiled"):  # what is compiled is not seen
+        now = max(now, *facts.values(pair.run, "smoke.model.dropout"), 0.0)
+    if not before or now:
         return None
     return Finding(
         detector="setting_change",
         severity=Severity.WARNING,
         title="Dropout lost",
-        message=f"No dropout is on in the model; in the baseline up to {number(before)}.",
+        message=f"No dropout is on in training; in the baseline up to {number(before)}.",
         metric="settings/dropout",
         evidence={"baseline": before},
         fixes=("Check how the dropout reaches the model's constructor; if it is meant, save a new baseline.",),
     )
-
-
-def _random_modules(run: Run) -> float:
-    """Return how many dropouts and batch norms run in train mode: a rate that nobody uses is none to lose."""
-    series = run.get("smoke/train_mode_modules")
-    return 0.0 if series is None or not len(series) else float(np.median(series.value))
 
 
 def _constants(pair: Pair, params: Params) -> Finding | None:
@@ -105,23 +107,47 @@ def _constants(pair: Pair, params: Params) -> Finding | None:
 
 
 def _other_constants(pair: Pair, params: Params) -> Iterator[tuple[str, float, float]]:
-    count = int(min(facts.number(run, "smoke.optimizers") or 0.0 for run in (pair.run, pair.base)))
-    for place in range(count):
-        head = f"smoke.optimizer{place}."
-        if pair.run.config.get(f"{head}class") != pair.base.config.get(f"{head}class"):
+    mine, theirs = _optimizers(pair.run), _optimizers(pair.base)
+    for kind in theirs:
+        if len(mine.get(kind, ())) != len(theirs[kind]):
             continue
         for name in (*AVERAGES, "eps", "weight_decay"):
-            now, before = facts.number(pair.run, head + name), facts.number(pair.base, head + name)
-            if now is None or before is None or now == before:
+            # By size: in which order optimizers and their groups are made is nobody's setting.
+            now, before = (sorted(x for one in many[kind] for x in one.get(name, ())) for many in (mine, theirs))
+            if len(now) != len(before):
+                now, before = sorted(set(now)), sorted(set(before))
+            if len(now) != len(before):
                 continue
-            if name in AVERAGES:
-                ratio, limit = (1.0 - before) / max(1.0 - now, 1e-12), params.memory
-            elif not now or not before:
-                continue
-            else:
-                ratio, limit = now / before, params.epsilon if name == "eps" else params.decay
-            if not 1 / limit <= ratio <= limit:
-                yield (name if count == 1 else f"{name} of optimizer {place}"), before, now
+            for one, other in zip(now, before, strict=True):
+                if _is_other(name, one, other, params):
+                    yield (name if len(theirs) == 1 else f"{name} of {kind}"), other, one
+                    break
+
+
+def _is_other(name: str, now: float, before: float, params: Params) -> bool:
+    if now == before:
+        return False
+    if name in AVERAGES:
+        ratio, limit = (1.0 - before) / max(1.0 - now, 1e-12), params.memory
+    elif not now or not before:
+        return False
+    else:
+        ratio, limit = now / before, params.epsilon if name == "eps" else params.decay
+    return not 1 / limit <= ratio <= limit
+
+
+def _optimizers(run: Run) -> dict[str, list[dict[str, tuple[float, ...]]]]:
+    """Return of each class of optimizers the constants of every one, of all its parameter groups."""
+    found: dict[str, list[dict[str, tuple[float, ...]]]] = {}
+    for place in range(int(facts.number(run, "smoke.optimizers") or 0.0)):
+        head = f"smoke.optimizer{place}."
+        constants: dict[str, tuple[float, ...]] = {}
+        for name in (*AVERAGES, "eps", "weight_decay"):
+            first = facts.number(run, head + name)
+            several = facts.values(run, f"{head}{name}.groups")
+            constants[name] = several or (() if first is None else (first,))
+        found.setdefault(str(run.config.get(f"{head}class")), []).append(constants)
+    return found
 
 
 COMPARER = Comparer("setting_change", "Dropout or optimizer set otherwise", ("smoke facts",), Params(), compare)

@@ -30,7 +30,6 @@ _MULTIHEAD = tuple(inspect.signature(F.multi_head_attention_forward).parameters)
 _MASKED = -1e9
 """Masks add minus infinity, or the lowest number of the type."""
 
-
 _PLACES: tuple[tuple[Any, str], ...] = (
     (F, "scaled_dot_product_attention"),
     (F, "multi_head_attention_forward"),
@@ -57,6 +56,8 @@ class Attention:
     def __init__(self, names: Mapping[int, str], guard: Callable[[Callable[..., None]], Callable[..., None]]) -> None:
         self._names = names
         self._seen: dict[str, list[Tensor]] = {}
+        self.dropped: set[float] = set()
+        """Dropout rates that fused attention was given."""
         self._observe = guard(self._observe_unguarded)
 
     def enter(self) -> None:
@@ -97,6 +98,7 @@ class Attention:
         return tuple(seen), tuple(len(found) for found in seen.values()), torch.stack(rows)
 
     def _observe_unguarded(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        self.dropped.update({_dropout(name, args, kwargs)} - {0.0})
         with torch.no_grad():
             scores = _scores(name, args, kwargs)
             if scores is None:
@@ -152,6 +154,16 @@ def _scores(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor
     if not isinstance(scores, Tensor) or scores.dim() != 4 or dimension not in (-1, 3):
         return None
     return _shown(scores[0, :, :: _every(scores.shape[2])].detach().float())
+
+
+def _dropout(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> float:
+    """Return the dropout rate that a fused attention uses; 0 of any other function."""
+    if name == _PLACES[0][1]:
+        return float(args[4] if len(args) > 4 else kwargs.get("dropout_p", 0.0))
+    if name == "multi_head_attention_forward":
+        given = dict(zip(_MULTIHEAD, args, strict=False)) | dict(kwargs)
+        return float(given["dropout_p"]) if given.get("training", True) else 0.0
+    return 0.0
 
 
 def _every(queries: int) -> int:

@@ -64,8 +64,8 @@ def decide(runs: Sequence[RunEntry], errors: Sequence[ErrorEntry], settings: Set
     findings = [f for run in runs for f in run.findings]
     failing = [f for f in findings if fails(f, settings.fail_on, settings.gate)]
     if failing:
-        which = "new " if settings.gate == "new" else ""
-        reason = f"{describe(count(failing))} at or above {which}{settings.fail_on}"
+        which = ", not in the baseline" if settings.gate == "new" else ""
+        reason = f"{describe(count(failing))} at or above {settings.fail_on}{which}"
     elif settings.fail_on == "never":
         reason = f"{describe(count(findings))}; findings never fail this gate"
     else:

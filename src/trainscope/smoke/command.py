@@ -12,17 +12,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import RawIOBase
 from pathlib import Path
 from types import FrameType
-from typing import IO, NoReturn
+from typing import NoReturn
 
 from trainscope.core.errors import TrainingFailedError
+from trainscope.smoke.printing import Printing
 
 POLL_SECONDS = 0.2
 GRACE_SECONDS = 10.0
 """Time a command has to end by itself after Ctrl-C or a time-out, before it is killed."""
-TAIL_LINES = 20
 _STEP = b'{"kind":"step"'
 
 Watcher = Callable[[int, int], None]
@@ -81,16 +80,12 @@ def execute(wish: Wish, records: Path, log: Path, watch: Watcher) -> Outcome:
     with log.open("wb", buffering=0) as file, _terminable():
         process = _start(wish, records)
         assert process.stdout is not None
-        tail: collections.deque[bytes] = collections.deque(maxlen=TAIL_LINES)
-        reader = threading.Thread(target=_copy, args=(process.stdout, file, tail), daemon=True)
-        reader.start()
+        printing = Printing(process.stdout, file)
         try:
             timed_out = _wait(process, wish, Steps(records), watch, began)
         finally:
             _end(process)
-            reader.join(timeout=GRACE_SECONDS)
-            process.stdout.close()
-    lines = tuple(line.decode("utf-8", "replace").rstrip("\r\n") for line in tail)
+            lines = printing.finish()
     return Outcome(process.returncode, timed_out, lines, time.monotonic() - began)
 
 
@@ -179,18 +174,6 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(process.pid, number)
     except (ProcessLookupError, PermissionError):
         return
-
-
-def _copy(source: IO[bytes], file: RawIOBase, tail: collections.deque[bytes]) -> None:
-    for line in _lines(source):
-        file.write(line)
-        tail.append(line)
-
-
-def _lines(source: IO[bytes]) -> Iterator[bytes]:
-    """Yield lines; a progress bar that only ever returns to the start of its line is cut into pieces."""
-    while line := source.readline(65_536):
-        yield line.rsplit(b"\r", 1)[-1] if line.endswith(b"\n") and not line.endswith(b"\r\n") else line
 
 
 @contextmanager

@@ -36,6 +36,8 @@ def facts_of(record: Record, wish: Wish, *, ranks: int) -> Facts:
         "rows": list(record.end.get("rows", ())),
         "rows_evaluated": list(record.end.get("rows_evaluated", ())),
         "checkpointed": record.end.get("checkpointed", False),
+        "dropout_used": record.end.get("dropout_used"),
+        "first_step_random": record.end.get("random"),
         "data_loader": any(part["batches"] for row in record.steps for part in row["parts"]),
         "training_loader": Batches(record).loader,
         "skip_batches": None if wish.skip is None else list(wish.skip),

@@ -13,6 +13,7 @@ from trainscope.core.errors import StoreError
 from trainscope.core.run import FloatArray
 from trainscope.smoke.command import Wish
 from trainscope.smoke.constants import facts_of, flat
+from trainscope.smoke.coverage import shared
 from trainscope.smoke.record import FACTS_FILE, RUN_NAME
 from trainscope.smoke.records import Record, gathered
 from trainscope.smoke.rows import Rows
@@ -78,6 +79,7 @@ def _write(record: Record, records: Sequence[Record], wish: Wish, part: Path) ->
     steps = len(record.steps)
     config = TrainScopeConfig(run_dir=str(part), run_name=RUN_NAME, full_resolution_window=max(500, steps + 1))
     facts = facts_of(record, wish, ranks=len(records))
+    facts["smoke"]["ranks_shared"] = shared(records) if record is records[0] else None
     writer = RunWriter.create(config, meta=flat(facts), rank=record.rank if len(records) > 1 else None)
     try:
         for step in range(steps):

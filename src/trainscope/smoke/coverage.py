@@ -12,6 +12,8 @@ from trainscope.smoke.records import Record
 LATE = 3
 """Steps after the one in which a batch was given within which it must arrive: loaders are read ahead by one or two."""
 SHOWN = 5
+FEW = 64
+"""Samples of a rank below which nothing is said of how many of them another has."""
 
 
 def coverage(record: Record) -> list[dict[str, Any]]:
@@ -40,8 +42,28 @@ def loaders(record: Record) -> list[dict[str, Any]]:
 def _asked(alike: Sequence[tuple[bool | None, list[int]]]) -> dict[str, Any]:
     """Return in which order loaders of one description asked, and how much: of several that which asked for most."""
     orders = [ordered for ordered, _ in alike]
-    asked, different = max((counts for _, counts in alike), key=lambda counts: counts[0])
-    return {"sequential": None if None in orders else all(orders), "asked": asked, "different": different}
+    counts = max((counts for _, counts in alike), key=lambda counts: counts[0])
+    order = None if None in orders else all(orders)
+    return {"sequential": order, **dict(zip(("asked", "different", "different_early"), counts, strict=True))}
+
+
+def shared(records: Sequence[Record]) -> float | None:
+    """Return which share of the first samples of the first rank another rank was given too, at most.
+
+    None for a single rank, and where too few are known. Ranks that split an epoch share none but its padding.
+    """
+    first = [_first(record) for record in records]
+    least = min(map(len, first))
+    if len(records) < 2 or least < FEW:
+        return None
+    mine, *others = (set(one[:least]) for one in first)
+    return max(len(mine & other) for other in others) / least
+
+
+def _first(record: Record) -> Sequence[int]:
+    """Return the first samples of the training loader that gave most of them."""
+    listed: Sequence[Sequence[int]] = [indices for _, indices in record.end.get("indices", ())]
+    return max(listed, key=len, default=())
 
 
 def arrivals(record: Record) -> dict[int, list[tuple[int, bool]]]:

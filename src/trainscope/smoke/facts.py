@@ -38,7 +38,7 @@ CONFIG: Mapping[str, Field] = {
         "bytes of all trainable weights before the first step, independent of names and order",
     ),
     "smoke.model.modules": Field("JSON object", "class name of modules to how many there are"),
-    "smoke.model.dropout": Field("JSON list", "distinct dropout probabilities, sorted"),
+    "smoke.model.dropout": Field("JSON list", "distinct dropout probabilities of modules, sorted"),
     "smoke.model.batch_norm_momentum": Field("JSON list", "distinct momenta of batch norms, sorted"),
     "smoke.parameters": Field(
         "JSON list",
@@ -120,10 +120,10 @@ CONFIG: Mapping[str, Field] = {
     "smoke.data_loader": Field("true or false", "whether batches came from a DataLoader"),
     "smoke.loaders": Field(
         "JSON list",
-        "for each DataLoader that was read: samples (the length of its sampler), batch_size, sampler (its class), "
+        "for each DataLoader that was read: samples (that its sampler draws from), batch_size, sampler (its class), "
         "workers, batches (its length), drop_last, training (whether it gave batches where gradients are on), "
-        "sequential (whether it asked for 0, 1, 2, ... in order), asked and different (samples it asked for, and "
-        "different ones among them)",
+        "sequential (whether it asked for 0, 1, 2, ... in order), asked, different and different_early (samples it "
+        "asked for, different ones among them, and those in the first half of all that it asked for)",
     ),
     "smoke.training_loader": Field(
         "1",
@@ -164,6 +164,21 @@ CONFIG: Mapping[str, Field] = {
     ),
     "smoke.rows_evaluated": Field(
         "JSON list", "different samples in forwards that did not train, and how many of them were trained on as well"
+    ),
+    "smoke.ranks_shared": Field(
+        "1",
+        "share of the samples that rank 0 asked for first, until one came again, which another rank asked for too; "
+        "of several others the largest; null of one rank",
+    ),
+    "smoke.dropout_used": Field(
+        "JSON list",
+        "distinct rates of the dropouts that training forwards went through (modules, functions, attention), sorted; "
+        "null if the script did not come to its end",
+    ),
+    "smoke.first_step_random": Field(
+        "true or false",
+        "random numbers were drawn between the first batch (without a loader: the first forward) and the first "
+        "backward; null if unknown",
     ),
     "smoke.checkpointed": Field(
         "true or false", "activations were checkpointed by torch.utils.checkpoint, use_reentrant=False"

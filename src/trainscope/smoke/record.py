@@ -154,6 +154,7 @@ SERIES: Mapping[str, Field] = {
         "state of torch's CPU generator at the end of the step; another value in another run: their random "
         "streams have shifted against each other",
     ),
+    "smoke/inputs": Field("1", "numbers that smoke/input_mean is of"),
     "smoke/input_mean": Field("1", "mean of the floating-point inputs to the outermost module in training forwards"),
     "smoke/input_std": Field("1", "standard deviation of the same"),
     "smoke/eval_input_mean": Field(
@@ -187,6 +188,8 @@ SERIES: Mapping[str, Field] = {
         "before the next",
     ),
     "smoke/eval_outputs": Field("1", "numbers that smoke/eval_output_mean is of"),
+    "smoke/eval_labels": Field("1", "labels that smoke/eval_cross_entropy is of"),
+    "smoke/eval_inputs": Field("1", "numbers that smoke/eval_input_mean is of"),
     "smoke/eval_targets": Field("1", "numbers in the targets that smoke/eval_objective is of"),
     "smoke/eval_output_mean": Field(
         "1",

@@ -148,6 +148,7 @@ class Rows:
             "smoke/target_hash": hashed("targets"),
             "smoke/data_order_hash": hashed("order"),
             "smoke/repeated_batch": repeated,
+            "smoke/inputs": last(part["numbers"] or None for part in parts),
             "smoke/input_mean": moments[0],
             "smoke/input_std": moments[1],
             "smoke/samples": sum(part["samples"] for part in parts) or None,
@@ -190,14 +191,16 @@ def _calls(parts: Sequence[Row]) -> dict[str, Value]:
 
 def _evaluation(found: Mapping[str, Any] | None) -> dict[str, Value]:
     moments, output = ((found or {}).get(key) or (None, None) for key in ("moments", "output"))
-    numbers = (found or {}).get("numbers") or (None, None)
+    numbers = (found or {}).get("numbers") or (None, None, None)
     return {
         "smoke/eval_cross_entropy": (found or {}).get("cross_entropy"),
         "smoke/eval_objective": (found or {}).get("loss"),
+        "smoke/eval_labels": (found or {}).get("labels"),
         "smoke/eval_targets": numbers[1],
         "smoke/eval_outputs": numbers[0],
         "smoke/eval_output_mean": output[0],
         "smoke/eval_output_std": output[1],
+        "smoke/eval_inputs": numbers[2],
         "smoke/eval_input_mean": moments[0],
         "smoke/eval_input_std": moments[1],
     }

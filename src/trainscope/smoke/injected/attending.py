@@ -50,6 +50,11 @@ class Attending:
             self._watching = False
             self._attention.leave()
 
+    @property
+    def dropped(self) -> set[float]:
+        """Dropout rates that fused attention was given in the forwards that were watched."""
+        return self._attention.dropped
+
     def collect(self) -> dict[str, Any] | None:
         """Return the largest logit, the mean entropy in nat and the number of modules; None if none was seen."""
         found = self._attention.collect()

@@ -25,6 +25,7 @@ def facts(device: str | None) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": str(torch.__version__),
         "threads": torch.get_num_threads(),
+        "matmul_precision": torch.get_float32_matmul_precision(),
         "device": device,
         "cuda": torch.version.cuda,
         "deterministic": torch.are_deterministic_algorithms_enabled(),

@@ -9,6 +9,9 @@ from . import hashing
 from .forwards import tensors_in
 from .samples import Samples
 
+LISTED = 4_096
+"""Samples of each loader that are listed, so that those of several ranks can be compared."""
+
 
 class Loaders:
     """Every data loader that was read, with what decides its batches, and whether it gave any for training."""
@@ -23,8 +26,8 @@ class Loaders:
         """Indices that the iterator of a loader has asked for."""
         self._ordered: dict[int, bool] = {}
         self._asked: dict[int, int] = {}
-        self._different: dict[int, set[int]] = {}
-        """Indices that a loader asked for."""
+        self._different: dict[int, dict[int, int]] = {}
+        """Indices that a loader asked for, and how many it had asked for before each."""
 
     def opened(self, loader: Any, description: str) -> int:
         """Return the number of a loader."""
@@ -48,29 +51,37 @@ class Loaders:
             self._ordered[number] = self._ordered.get(number, True) and one == place
             self._place[number] = place + 1
             if type(one) is int:
-                self._asked[number] = self._asked.get(number, 0) + 1
-                self._different.setdefault(number, set()).add(one)
+                asked = self._asked.get(number, 0)
+                self._asked[number] = asked + 1
+                self._different.setdefault(number, {}).setdefault(one, asked)
 
     def end(self) -> dict[str, Any]:
         """Describe what came to light."""
-        return {"loaders": self.describe(), "samples": [self.samples.again, self.samples.changed]}
+        return {
+            "loaders": self.describe(),
+            "samples": [self.samples.again, self.samples.changed],
+            "indices": [[number, self._first(number)] for number in sorted(self._training)],
+        }
 
     def describe(self) -> list[tuple[int, str, bool, bool | None, list[int]]]:
         """Return of each loader number, description, whether it gave batches where gradients are on, and its order.
 
         The order is whether it asked for 0, 1, 2, ...; None where there is none to see. Last come how many samples
-        it asked for, and how many different ones.
+        it asked for, how many different ones, and how many of those in the first half.
         """
         return [
-            (
-                number,
-                text,
-                number in self._training,
-                self._ordered.get(number),
-                [self._asked.get(number, 0), len(self._different.get(number, ()))],
-            )
+            (number, text, number in self._training, self._ordered.get(number), self._counts(number))
             for number, text in self._described.items()
         ]
+
+    def _first(self, number: int) -> list[int]:
+        """Return the first samples that a loader asked for, until one of them came again."""
+        first = self._different.get(number, {}).items()
+        return [one for place, (one, at) in zip(range(LISTED), first, strict=False) if at == place]
+
+    def _counts(self, number: int) -> list[int]:
+        asked, first = self._asked.get(number, 0), self._different.get(number, {}).values()
+        return [asked, len(first), sum(2 * at < asked for at in first)]
 
 
 def identity(batch: object) -> list[int]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils.data import IterableDataset, dataloader
+from torch.utils.data import BatchSampler, IterableDataset, RandomSampler, dataloader
 
 from . import batches, hashing
 from .patches import replace
@@ -83,6 +83,7 @@ def _given(recorder: Recorder, iterator: Any, batch: Any) -> bool:
     # Fetched without gradient: an evaluation, which is not part of the training's order.
     if not recorder.wakes() or not torch.is_grad_enabled():
         return False
+    recorder.setting.draws.begin(anew=True)
     taken = recorder.batches.take(iterator, batch, order)
     if taken.dropped:
         recorder.sink.write("dropped", position=taken.row[1], hash=taken.hash)
@@ -107,13 +108,26 @@ def _ended(recorder: Recorder, iterator: Any) -> None:
 def describe(loader: Any) -> dict[str, Any]:
     """Return what decides the batches of a loader."""
     return {
-        "samples": _length(loader.sampler),
+        "samples": _samples(loader),
         "batch_size": loader.batch_size,
         "sampler": type(loader.sampler).__name__,
         "workers": loader.num_workers,
         "batches": _length(loader),
         "drop_last": loader.drop_last,
     }
+
+
+def _samples(loader: Any) -> int | None:
+    """Return how many samples a loader draws from, whoever puts them into batches and however many make an epoch."""
+    sampler = loader.sampler
+    for batched in (loader.batch_sampler, sampler):
+        if isinstance(batched, BatchSampler):
+            sampler = getattr(batched, "sampler", sampler)
+    if isinstance(sampler, RandomSampler):
+        return _length(sampler.data_source)
+    if getattr(sampler, "replacement", False):
+        return _length(loader.dataset)
+    return _length(sampler)
 
 
 def _length(sized: Any) -> int | None:

@@ -169,6 +169,8 @@ def _modules(models: Models) -> dict[str, Any]:
             kinds[type(module).__name__] += 1
             if isinstance(module, nn.modules.dropout._DropoutNd):
                 dropout.add(float(module.p))
+            elif isinstance(module, nn.RNNBase):
+                dropout.update({recurrent_dropout(module)} - {0.0})
             elif isinstance(module, nn.modules.batchnorm._NormBase) and module.momentum is not None:
                 momentum.add(float(module.momentum))
     return {
@@ -176,6 +178,11 @@ def _modules(models: Models) -> dict[str, Any]:
         "dropout": sorted(dropout),
         "batch_norm_momentum": sorted(momentum),
     }
+
+
+def recurrent_dropout(module: nn.RNNBase) -> float:
+    """Return the rate of the dropout between the layers of a recurrent module, which no function shows."""
+    return float(module.dropout) if module.num_layers > 1 else 0.0
 
 
 def _provenance(parameters: Sequence[Tensor]) -> dict[str, Any]:

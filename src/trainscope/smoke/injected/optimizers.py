@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -106,6 +107,12 @@ def _tensors(states: Sequence[dict[str, Any]], names: Sequence[str]) -> list[Ten
         if value is not None:
             found.append(value)
     return found
+
+
+def rates_of(optimizer: Optimizer) -> list[float]:
+    """Return the learning rate of each group that trains anything."""
+    groups = [g for g in optimizer.param_groups if any(p.requires_grad for p in g["params"])]
+    return [float(g.get("lr", math.nan)) for g in groups or optimizer.param_groups]
 
 
 def options_of(optimizer: Optimizer) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ from .labels import LabelHistogram
 from .models import Models
 from .norms import gradient_norms
 from .omission import Omission
-from .optimizers import Tracked, options_of
+from .optimizers import Tracked, options_of, rates_of
 from .origins import Output, origin
 from .schedules import Schedulers
 from .setting import Setting
@@ -132,12 +132,11 @@ class Recorder:
         scale = getattr(optimizer, "grad_scale", None)
         factor = float(scale) if scale is not None else 1.0
         tracked.applied = gradient_norms(tracked.parameters, factor)
-        raw = []
+        tracked.raw = []
         for parameter, applied in zip(tracked.parameters, tracked.applied, strict=True):
             at, norm = self.clipped.get(id(parameter), (-1, 0.0))
-            raw.append(norm if at == self.backwards and applied >= 0 else applied)
-        tracked.raw = raw
-        tracked.rates = [float(group.get("lr", math.nan)) for group in optimizer.param_groups]
+            tracked.raw.append(norm if at == self.backwards and applied >= 0 else applied)
+        tracked.rates = rates_of(optimizer)
 
     def after_step(self, optimizer: Optimizer, tracked: Tracked, *, skipped: bool = False) -> None:
         """Take the numbers of one optimizer's step; close the round when every optimizer has stepped."""
@@ -214,7 +213,7 @@ class Recorder:
             if not self._ended:
                 self._ended = True
                 evaluated = evaluation(self.forwards.evaluated())
-                facts = {**self.loaders.end(), **self.setting.end(), **self.forwards.end()}
+                facts = {**self.loaders.end(), **self.setting.end(self.attending.dropped), **self.forwards.end()}
                 self.sink.write("end", why=why, evaluated=evaluated, **facts)
 
     def before_backward(self, root: Tensor | None, raw: Tensor | None, divisor: float | None) -> None:
@@ -222,6 +221,7 @@ class Recorder:
         self.end_if_done()
         for optimizer, tracked in list(self.tracked.items()):
             tracked.look_for_stale(optimizer)
+        self.setting.draws.end()
         window = self.window
         window.backward_calls += 1
         trained = self.forwards.trained()

@@ -48,24 +48,35 @@ def keys_of(tensors: Sequence[Tensor]) -> list[int]:
     Parameters
     ----------
     tensors : sequence of Tensor
-        The model's inputs, samples in their first dimension. The largest is taken for the sample.
+        The model's inputs, samples in their first dimension. The largest is taken for the sample; where it is the
+        same for several samples, as positions and masks are, the one that tells most of them apart.
 
     Notes
     -----
     A sample of whole numbers is known again however far its batch was padded at its end.
     """
     fit = [t for t in tensors if t.dim() and t.numel() and t.layout == torch.strided and not t.is_complex()]
-    fit = [t for t in fit if t.dtype is not torch.bool and not t.is_meta]
-    if not fit:
-        return []
+    fit = sorted((t for t in fit if t.dtype is not torch.bool and not t.is_meta), key=torch.Tensor.numel, reverse=True)
+    best: list[int] = []
+    for tensor in (t for t in fit if t.dim() == fit[0].dim() and t.shape[0] == fit[0].shape[0]):
+        keys = _keys(tensor)
+        if len(set(keys)) > len(set(best)):
+            best = keys
+        if len(set(best)) == len(best):
+            break
+    return best
+
+
+def _keys(tensor: Tensor) -> list[int]:
+    """Return the key of each row."""
     with torch.no_grad():
-        largest = max(fit, key=torch.Tensor.numel).detach()
-        flat = largest.reshape(largest.shape[0], -1)
+        flat = tensor.detach().reshape(tensor.shape[0], -1)
+        spread = flat[:, :: max(1, flat.shape[1] // COLUMNS)]
         if flat.is_floating_point():
-            whole = flat[:, :: max(1, flat.shape[1] // COLUMNS)].float().contiguous().view(torch.int32).long()
+            whole = spread.float().contiguous().view(torch.int32).long()
         else:
-            whole = flat[:, :COLUMNS].long()
-            whole = whole - flat[:, -1:].long()
+            tokens = tensor.dim() == 2
+            whole = flat[:, :COLUMNS].long() - flat[:, -1:].long() if tokens else spread.long()
         # Odd factors lose no bit, cubes keep small numbers apart, and integers wrap: no order of the sum matters.
         factors = torch.arange(1, 2 * whole.shape[1], 2, dtype=torch.int64, device=whole.device).pow(3)
         found: list[int] = ((whole + 1) * whole * factors).sum(dim=1).tolist()

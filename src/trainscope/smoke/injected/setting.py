@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from . import environment
-from .models import Models, fingerprint
+from .draws import Draws
+from .models import Models, fingerprint, recurrent_dropout
 
 
 class Setting:
@@ -30,6 +31,9 @@ class Setting:
         """Whether activations were checkpointed: parts of the forward run again in the backward."""
         self.autocast: set[str] = set()
         """Types that autocast computed in."""
+        self.dropped: set[float] = set()
+        """Rates of the dropouts that training forwards used, as modules or functions, in attention too."""
+        self.draws = Draws()
         self.used: set[str] = set()
         """Modules with parameters that are not trained, which ran before the first step."""
         self.temporary: list[Any] = []
@@ -44,17 +48,22 @@ class Setting:
         self._left_out = [
             (name, weakref.ref(p)) for name, p in self._models.named() if p.requires_grad and id(p) not in trained
         ]
+        modules = (module for root in self._models.alive() for module in root.modules() if module.training)
+        recurrent = {recurrent_dropout(module) for module in modules if isinstance(module, nn.RNNBase)}
+        self.dropped |= recurrent - {0.0}
         found = fingerprint(self._models, trained)
         found["environment"] = {**environment.facts(found.pop("device")), "dtype": found.pop("dtype")}
         return found
 
-    def end(self) -> dict[str, Any]:
-        """Describe what came to light."""
+    def end(self, dropped: set[float]) -> dict[str, Any]:
+        """Describe what came to light; `dropped` are the dropout rates of fused attention."""
         return {
             "compiled": self.compiled,
             "modules_used": sorted(self.used),
             "autocast": sorted(self.autocast),
             "checkpointed": self.checkpointed,
+            "dropout_used": sorted(self.dropped | dropped),
+            "random": self.draws.any,
         }
 
     def note_precision(self, inputs: Sequence[Tensor]) -> None:

@@ -81,6 +81,8 @@ def _enter(recorder: Recorder, module: nn.Module, args: tuple[Any, ...], kwargs:
     place = recorder.models.place_of(module)
     forward = recorder.forwards.enter(training=module.training, inputs=inputs, root=place)
     recorder.setting.note_precision(inputs)
+    if forward.gradient:
+        recorder.setting.draws.begin(anew=False)
     if forward.gradient and not recorder.batches.seen:
         forward.described = of_inputs([args, kwargs])
         recorder.omission.enter(module, recorder.forwards.waiting() - 1)
@@ -119,7 +121,9 @@ def install(recorder: Recorder) -> None:
 
 
 def _modes(recorder: Recorder) -> None:
-    def note(training: bool) -> None:
+    def note(training: bool, rate: float) -> None:
+        if training and rate > 0 and torch.is_grad_enabled():
+            recorder.setting.dropped.add(float(rate))
         # Frames: this function, the guard, the wrapper, and the forward that called it.
         module = sys._getframe(3).f_locals.get("self")
         forward = recorder.forwards.current()
@@ -137,9 +141,9 @@ def _modes(recorder: Recorder) -> None:
             if not torch.compiler.is_compiling() and recorder.active[0] and not recorder.inside_backward:
                 if batch_norm:
                     training = args[5] if len(args) > 5 else kwargs.get("training", False)
-                    seen(bool(training))
-                elif (args[1] if len(args) > 1 else kwargs.get("p", 0.5)) > 0:
-                    seen(bool(args[2] if len(args) > 2 else kwargs.get("training", True)))
+                    seen(bool(training), 0.0)
+                elif (rate := args[1] if len(args) > 1 else kwargs.get("p", 0.5)) > 0:
+                    seen(bool(args[2] if len(args) > 2 else kwargs.get("training", True)), rate)
             return original(*args, **kwargs)
 
         return function

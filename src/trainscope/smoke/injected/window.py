@@ -76,6 +76,7 @@ class Window:
             "targets": [found.hash for forward in self.forwards for found in forward.labels],
             "samples": sum(forward.samples for forward in self.forwards),
             "moments": moments(self.forwards),
+            "numbers": numbers(self.forwards),
             "cross_entropy": cross_entropy,
             "ignored": _ignored(labels),
             "shares": self.shares(),
@@ -100,6 +101,11 @@ def moments(forwards: Sequence[Forward]) -> list[float] | None:
     return pooled([part for forward in forwards for part in forward.moments])
 
 
+def numbers(forwards: Sequence[Forward]) -> int:
+    """Return how many numbers all floating-point inputs have together."""
+    return sum(n for forward in forwards for n, _, _ in forward.moments)
+
+
 def pooled(parts: Sequence[tuple[int, float, float]]) -> list[float] | None:
     """Return mean and standard deviation of several tensors together, from count, mean and variance of each."""
     count = sum(n for n, _, _ in parts)
@@ -116,13 +122,13 @@ def evaluation(forwards: Sequence[Forward]) -> dict[str, Any] | None:
     count = sum(found.count for found in labels)
     inputs, losses = moments(forwards), [loss for forward in forwards for loss in forward.losses]
     outputs = [forward.output for forward in forwards if forward.output is not None]
-    numbers = sum(n for n, _ in losses)
+    targets = sum(n for n, _ in losses)
     if not forwards:
         return None
     mean = sum(found.mean * found.count for found in labels) / count if count else None
     return {"cross_entropy": mean, "labels": count, "moments": inputs, "output": pooled(outputs)} | {
-        "loss": sum(n * value for n, value in losses) / numbers if numbers else None,
-        "numbers": [sum(n for n, _, _ in outputs), numbers],
+        "loss": sum(n * value for n, value in losses) / targets if targets else None,
+        "numbers": [sum(n for n, _, _ in outputs), targets, numbers(forwards)],
         "forwards": len(forwards),
         "with_gradient": sum(forward.gradient for forward in forwards),
         "in_train_mode": sum(bool(forward.train_modules) for forward in forwards),
