@@ -167,7 +167,8 @@ class RunReader:
 
     def old_windows(self) -> list[spikes.Window]:
         """Return the spike windows whose steps the other files have thinned out."""
-        window = self.meta.get("trainscope_config", {}).get("full_resolution_window", 0)
+        settings = self.meta.get("trainscope_config")
+        window = settings.get("full_resolution_window") if isinstance(settings, dict) else None
         horizon = self.manifest.last_step - (window if isinstance(window, int) else 0)
         return [w for w in self.manifest.windows if w.first <= horizon]
 
