@@ -135,9 +135,11 @@ def _advise(run: Run, findings: Sequence[Finding], story: Story, stories: Sequen
     """Decide by the cause whether skipping can help."""
     bad = sorted({step for one in stories if one.cause is Cause.DATA for step in _bad_steps(findings, one)})
     if story.cause is Cause.DATA and bad:
+        many = len(bad) > 1
+        which = f"the batches of steps {ranges(bad)} are" if many else f"the batch of step {bad[0]} is"
         return _Advice(
             "skip",
-            f"the batches of steps {ranges(bad)} are bad by themselves: skip those and nothing else",
+            f"{which} bad by {'themselves: skip those' if many else 'itself: skip it'} and nothing else",
             tuple(bad),
             frozenset(bad),
         )
@@ -169,8 +171,8 @@ def _range(run: Run, story: Story) -> _Advice:
     fixes = story.explanations[0].fixes[:2] if story.explanations else ()
     return _Advice(
         "skip",
-        f"{_seen(run)} and {led}: skip the batches of steps {ranges(steps)}, those before, during and after the first sign at "
-        f"step {story.onset}, so that the state meets others (as PaLM did with 200 to 500 batches)",
+        f"{_seen(run)} and {led}: skip the batches of steps {ranges(steps)}, those before, during and after the first "
+        f"sign at step {story.onset}, so that the state meets others (as PaLM did with 200 to 500 batches)",
         steps,
         notes=(
             *(f"rather than skipping: {fix[:1].lower()}{fix[1:].rstrip('.')}" for fix in fixes),

@@ -57,7 +57,9 @@ def _summary(case: Case, run: RunEntry) -> str:
             return f"{well_formed(case.grave[0].title)}{more}; the training itself has no incident."
         if not case.is_stable:
             return "No detector could judge this run."
-        return f"Nothing at or above warning: {plural(len(case.judged), 'detector')} judged {plural(run.steps.count, x)}."
+        return (
+            f"Nothing at or above warning: {plural(len(case.judged), 'detector')} judged {plural(run.steps.count, x)}."
+        )
     title = in_words(story.explanations[0].title, x) if story.explanations else None
     return broke_at(x, story.onset, title, story.lead, is_error=any(f.severity == "error" for f in run.findings))
 
