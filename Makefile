@@ -28,7 +28,7 @@ demo: setup
 	@rm -rf out/runs/gpt2_spike_demo
 	$(BIN)/python examples/gpt2_spike_demo.py --run-dir out/runs
 	@echo "--- why it broke: its case file, and the plan to train again"
-	$(BIN)/trainscope report --run out/runs/gpt2_spike_demo | head -n 24
+	$(BIN)/trainscope report --run out/runs/gpt2_spike_demo | sed '/^## How the weights moved/,$$d'
 	$(BIN)/trainscope report --run out/runs/gpt2_spike_demo --format html --out out/case.html
 	$(BIN)/trainscope replay --run out/runs/gpt2_spike_demo --out out/replay_config.json
 	@echo "--- every example in one HTML report"

@@ -101,3 +101,9 @@ def test_a_replaced_file_is_the_old_or_the_new(path, monkeypatch):
         stream.write_whole(path, SCHEMA, [batch(7)])
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_column_whose_name_is_no_text_reads_as_damage(path):
+    path.write_bytes(path.read_bytes().replace(b"plugin", b"plu\xffin"))
+    assert stream.read(path) is None
+    assert stream.whole_length(path) == 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainscope.cli.exit_codes import ExitCode, of_verdict
-from trainscope.cli.options import FAIL_ON, split
+from trainscope.cli.options import FAIL_ON, LARGEST, split
 from trainscope.cli.output import say, write_stdout
 from trainscope.cli.outputs import write_outputs
 from trainscope.cli.planning import plans_of
@@ -46,8 +46,10 @@ if TYPE_CHECKING:
     help="Compare with this: a saved baseline, the --out of an earlier run, or a log (repeat for several seeds).",
 )
 @click.option("--logs", multiple=True, metavar="PATH", help="Judge these logs, files or globs, instead of a command.")
-@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Optimizer steps to record.  [default: 200]")
-@click.option("--seed", type=click.IntRange(min=0), metavar="S", help="Seed for the script; default: its own.")
+@click.option(
+    "--steps", type=click.IntRange(1, LARGEST), metavar="N", help="Optimizer steps to record.  [default: 200]"
+)
+@click.option("--seed", type=click.IntRange(0, LARGEST), metavar="S", help="Seed for the script; default: its own.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),

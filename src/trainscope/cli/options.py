@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 FAIL_ON = ("info", "warning", "error", "never")
+LARGEST = 2**53 - 1
+"""Largest number of steps, and seed, of a recording: a plan takes no larger one."""
 
 
 def judging_options(command: F) -> F:

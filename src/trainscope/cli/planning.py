@@ -26,12 +26,22 @@ def plan_of(run: Run, folder: Path, settings: Settings, file: Path, places: Plac
         Where the run was read from.
     file : Path
         Where the plan will be written.
+
+    Raises
+    ------
+    ConfigError
+        If something happened, and the log counts no steps.
     """
     from trainscope.detectors import configure, judge
     from trainscope.diagnosis.compare import IDS
+    from trainscope.replay.plan import NO_STEPS
     from trainscope.report.build import Judged
+    from trainscope.report.cases import case_of
 
-    return _plan_of_judged(Judged(run, judge(run, configure(settings, others=IDS))), folder, file, places)
+    one = Judged(run, judge(run, configure(settings, others=IDS)))
+    if run.x_axis != "step" and case_of(one).stories:
+        raise ConfigError(f"--run {folder}: {NO_STEPS.format(axis=run.x_axis)}")
+    return _plan_of_judged(one, folder, file, places)
 
 
 def _plan_of_judged(one: Judged, folder: Path, file: Path, places: Places) -> ReplayConfig | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,10 @@ def original_of(config: ReplayConfig, file: Path, out: Path) -> Run:
     if "\0" in config.source.path:
         raise ConfigError(f"--replay {file}: source.path is not a usable path; write it anew with trainscope replay")
     place = file.parent / config.source.path
+    if _is_special(place):
+        raise ConfigError(
+            f"--replay {file}: source.path is neither a file nor a folder; write it anew with trainscope replay"
+        )
     if out.resolve() in (place.resolve(), place.resolve().parent):
         raise ConfigError(f"--out {out}: holds the run to compare with; name another folder")
     try:
@@ -58,6 +63,15 @@ def original_of(config: ReplayConfig, file: Path, out: Path) -> Run:
     if config.source.id not in runs:
         raise ConfigError(f"--replay {file}: {place} holds another run now; plan anew with trainscope replay --run")
     return runs[config.source.id]
+
+
+def _is_special(place: Path) -> bool:
+    """Tell whether something that is no file and no folder is there: a pipe would be waited for."""
+    try:
+        mode = place.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def prove(config: ReplayConfig, original: Run, smoke: Smoke, out: Path) -> ExitCode:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainscope.cli.exit_codes import ExitCode
+from trainscope.cli.options import LARGEST
 from trainscope.cli.output import say
 from trainscope.cli.progress import Progress
 from trainscope.core.claims import claimed
@@ -33,13 +34,13 @@ LINES_EVERY = 10.0
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
 @click.option(
     "--steps",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, LARGEST),
     metavar="N",
     help="Optimizer steps after which the script is ended.  [default: 200; of a replay, as many as its run]",
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, LARGEST),
     metavar="S",
     help="Seed Python, NumPy and torch when torch is imported; default: leave the script's seeds alone.",
 )

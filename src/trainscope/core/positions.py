@@ -16,6 +16,11 @@ def ranges(numbers: Iterable[int]) -> str:
     return ",".join("-".join(map(str, pair)) for pair in found)
 
 
+def batches(count: int) -> str:
+    """Return ``1 batch``, ``3 batches``."""
+    return f"{count} batch{'' if count == 1 else 'es'}"
+
+
 def numbers(text: str) -> tuple[int, ...]:
     """Read what :func:`ranges` writes, in any order, as ascending numbers without repeats.
 

@@ -9,7 +9,8 @@ Algorithm
     the run's own residuals (Student-t and Weibull laws, averaged by their posterior weight) says how
     many such jumps a healthy run of this length would show; a point or a burst of 3 or 5 points counts
     when fewer than `false_alarms` are expected, or when a jump of 30 % of the level is
-    eight times as high as anything else in the run. Events found are taken out and the rest is judged
+    eight times as high as anything else in the run, or one of 60 % six times where the noise is small
+    (6 % of the level). Events found are taken out and the rest is judged
     again, so that one incident does not hide the next in its noise. Four or more peaks of
     at most three points, 2.5 times the level and like height are one info finding (hard batches), and so is a
     smooth hump in the first 2 % of the run that stays below 1.5 times the first loss (a hot warm-up).

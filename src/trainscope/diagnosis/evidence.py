@@ -16,6 +16,8 @@ from trainscope.diagnosis.signs import Cause, Sign, Stage
 from trainscope.diagnosis.watched import LAYERS, SERIES
 
 BATCH = tuple(name for name, watched in SERIES.items() if watched.stage is Stage.DATA)
+HALF_AGAIN = 1.5
+"""Least rise, as a factor, that fits another sign without being one itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,18 @@ def fell_at_once(run: Run, name: str, step: int, share: float) -> bool:
         return False
     at = int(np.searchsorted(series.step, step))
     return 0 < at < len(series) and bool(series.value[at] < share * series.value[at - 1])
+
+
+def is_highest_at(run: Run, name: str, step: int) -> bool:
+    """Tell whether a series is at `step` half as large again as usual, and larger than at any point just before."""
+    series = run.get(name)
+    if series is None:
+        return False
+    at = int(np.searchsorted(series.step, step))
+    before = series.value[max(0, at - LEVEL) : at]
+    if at == len(series) or series.step[at] != step or len(before) < LEAST_HISTORY:
+        return False
+    return bool(series.value[at] > max(float(np.max(before)), HALF_AGAIN * float(np.median(before))))
 
 
 def absent(evidence: Evidence, *stages: Stage) -> tuple[str, ...]:

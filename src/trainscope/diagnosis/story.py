@@ -104,13 +104,14 @@ def _story(run: Run, signs: tuple[Sign, ...], findings: Sequence[Finding]) -> St
     evidence = Evidence(signs, run, _gravest(findings, signs))
     explanations = explain(evidence)
     where = explanations[0].parameter or explanations[0].layer if explanations else None
-    where = where or _first_place(signs)
+    loss_step = next((s.step for s in signs if s.stage is Stage.LOSS and _is_dated(s)), None)
+    where = where or _first_place(signs, loss_step)
     layer, parameter = place(where)
     return Story(
         signs=_shown(signs),
         onset=signs[0].step,
         end=max(s.step if s.end_step is None else max(s.step, s.end_step) for s in signs),
-        loss_step=next((s.step for s in signs if s.stage is Stage.LOSS and _is_dated(s)), None),
+        loss_step=loss_step,
         layer=layer,
         parameter=parameter,
         explanations=explanations,
@@ -135,9 +136,12 @@ def _gravest(findings: Sequence[Finding], signs: Sequence[Sign]) -> dict[str, Fi
     return found
 
 
-def _first_place(signs: Sequence[Sign]) -> str | None:
-    """Return the layer or parameter that shows it first; of those at the same step and stage, the farthest off."""
-    placed = [s for s in signs if s.where is not None]
+def _first_place(signs: Sequence[Sign], loss_step: int | None) -> str | None:
+    """Return the layer or parameter that shows it first; of those at the same step and stage, the farthest off.
+
+    What follows the loss by more than a step is an echo: the incident did not begin there.
+    """
+    placed = [s for s in signs if s.where is not None and (loss_step is None or s.step <= loss_step + 1)]
     return min(placed, key=lambda s: (s.step, s.stage, -s.score)).where if placed else None
 
 

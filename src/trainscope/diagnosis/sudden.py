@@ -5,7 +5,17 @@ A docstring here is the pattern; a function returns its case, or None where the 
 
 from __future__ import annotations
 
-from trainscope.diagnosis.evidence import Case, Evidence, absent, because, changed_before, fell_at_once, headline, said
+from trainscope.diagnosis.evidence import (
+    Case,
+    Evidence,
+    absent,
+    because,
+    changed_before,
+    fell_at_once,
+    headline,
+    is_highest_at,
+    said,
+)
 from trainscope.diagnosis.looking import ITSELF
 from trainscope.diagnosis.numerics import lone_update, one_gradient
 from trainscope.diagnosis.signs import Cause, Sign, Stage
@@ -64,10 +74,10 @@ def _harmless(odd: Sign) -> Case:
 
 
 def _same_step(e: Evidence, step: int) -> bool:
-    """Tell whether the gradient rose with the loss, or nothing is known of it."""
+    """Tell whether the gradient rose with the loss, be it too little to be a sign, or nothing is known of it."""
     gradient = e.first(Stage.GRADIENT)
     if gradient is None:
-        return not e.has("train/grad_norm")
+        return not e.has("train/grad_norm") or is_highest_at(e.run, "train/grad_norm", step)
     return gradient.step == step
 
 

@@ -122,7 +122,9 @@ def _is_folder(path: str | Path) -> bool:
 
 
 def _matches(given: str, problems: list[ReadError | NoDataError]) -> Iterator[str]:
-    if given == STDIN:
+    if not given.strip():
+        problems.append(NoDataError(f"{given!r} names nothing; give a file, a folder or a pattern"))
+    elif given == STDIN:
         yield given
     elif _is_folder(given):
         yield from _in_folder(Path(given), problems)

@@ -28,7 +28,7 @@ MOST_BYTES = 256 << 20
 LARGEST = 2**53 - 1
 """Largest number of a step or a batch: the largest that every reader of JSON has exactly."""
 
-Count = Annotated[int, Field(ge=0, le=LARGEST)]
+Count = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
 Action = Literal["skip", "fix", "rerun"]
 Method = Literal["drop_batch", "skip_update"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeGuard
 
@@ -37,6 +38,8 @@ class SkippingDataLoader:
 
     Raises
     ------
+    TypeError
+        If a position is no whole number.
     ValueError
         If a position or `start` is negative.
 
@@ -59,7 +62,8 @@ class SkippingDataLoader:
         load: bool = False,
     ) -> None:
         self.loader = loader
-        self.skip_batches = frozenset(int(position) for position in skip_batches)
+        # Not int(): of "4521" it would make four batches, and 4 of 4.7.
+        self.skip_batches = frozenset(operator.index(position) for position in skip_batches)
         if start < 0 or min(self.skip_batches, default=0) < 0:
             raise ValueError("positions of batches count from 0")
         self.load = load

@@ -39,6 +39,8 @@ OWN_BATCHES = (
     "the script makes its batches itself, so none can be taken out of a loader: it draws them and trains on them as "
     "before, and the update is undone; schedules, and averages that the script keeps, go on"
 )
+NO_STEPS = "the log counts {axis}s and not steps, so that no batch can be named; log the step, or record the run"
+"""Why an incident has no plan."""
 _NAN = frozenset({"non_finite", "non_finite_origin"})
 _CODE = frozenset({"optimizer_state", "clipping"})
 """Detectors of an optimizer that is used wrongly: no batch is at fault."""
@@ -71,7 +73,7 @@ def plan(
     source: Source,
     file: str = FILE,
 ) -> ReplayConfig | None:
-    """Return how to train this run again; None where nothing happened to it.
+    """Return how to train this run again; None where nothing happened to it, or its log counts no steps.
 
     Parameters
     ----------
@@ -133,9 +135,11 @@ def _advise(run: Run, findings: Sequence[Finding], story: Story, stories: Sequen
     """Decide by the cause whether skipping can help."""
     bad = sorted({step for one in stories if one.cause is Cause.DATA for step in _bad_steps(findings, one)})
     if story.cause is Cause.DATA and bad:
+        many = len(bad) > 1
+        which = f"the batches of steps {ranges(bad)} are" if many else f"the batch of step {bad[0]} is"
         return _Advice(
             "skip",
-            f"the batches of steps {ranges(bad)} are bad by themselves: skip those and nothing else",
+            f"{which} bad by {'themselves: skip those' if many else 'itself: skip it'} and nothing else",
             tuple(bad),
             frozenset(bad),
         )
@@ -144,7 +148,7 @@ def _advise(run: Run, findings: Sequence[Finding], story: Story, stories: Sequen
     if signs & _NAN and story.cause in (Cause.NUMERICS, None):
         return _Advice(
             "rerun",
-            f"the run is not finite from step {story.onset} on and its batches show nothing: run the same steps again, "
+            f"the run is not finite from step {story.onset} on and {_seen(run)}: run the same steps again, "
             "skipping nothing; finite numbers then mean a fault of the hardware, the same ones a fault of the numerics",
             notes=(
                 "if it happens again: a lower loss scale, bf16 or a bound helps against overflow, other data does not",
@@ -160,20 +164,27 @@ def _range(run: Run, story: Story) -> _Advice:
     # Batches behind the last step are others already, and the loader may have none.
     end = last if run.last_step is None else min(last, run.last_step + 1)
     steps = tuple(range(max(run.first_step or 0, story.onset - BEFORE), end))
-    judged = run.get("batch/token_entropy") is not None or run.get("batch/mean") is not None
-    why = "its batches look like the others" if judged else "its batches were not recorded"
-    led = "the optimizer's state leads" if story.cause is Cause.OPTIMIZER else "nothing else explains it"
+    if story.cause is Cause.DATA:
+        led = "which of them is at fault is a guess"
+    else:
+        led = "the optimizer's state leads" if story.cause is Cause.OPTIMIZER else "nothing else explains it"
     fixes = story.explanations[0].fixes[:2] if story.explanations else ()
     return _Advice(
         "skip",
-        f"{why} and {led}: skip the batches of steps {ranges(steps)}, those before, during and after the first sign at "
-        f"step {story.onset}, so that the state meets others (as PaLM did with 200 to 500 batches)",
+        f"{_seen(run)} and {led}: skip the batches of steps {ranges(steps)}, those before, during and after the first "
+        f"sign at step {story.onset}, so that the state meets others (as PaLM did with 200 to 500 batches)",
         steps,
         notes=(
             *(f"rather than skipping: {fix[:1].lower()}{fix[1:].rstrip('.')}" for fix in fixes),
             *([f"the run ends at step {end - 1}: what comes behind it is not skipped"] if end < last else []),
         ),
     )
+
+
+def _seen(run: Run) -> str:
+    """Return what is known of the batches of a run of which none is named as bad."""
+    judged = run.get("batch/token_entropy") is not None or run.get("batch/mean") is not None
+    return "its batches look like the others" if judged else "its batches were not recorded"
 
 
 def _named(cause: Cause | None) -> str:

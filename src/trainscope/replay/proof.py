@@ -14,7 +14,7 @@ import numpy as np
 
 from trainscope.core import facts
 from trainscope.core.finding import Finding, Severity
-from trainscope.core.positions import ranges
+from trainscope.core.positions import batches, ranges
 from trainscope.core.run import Run
 from trainscope.detectors import Configured, judge
 from trainscope.detectors.base import number
@@ -86,13 +86,15 @@ def prove(original: Run, replay: Run, config: ReplayConfig, chosen: tuple[Config
     alignment = align(original, replay)
     at = None if config.onset is None else alignment.at(config.onset)
     before, after = (_incidents(run, chosen) for run in (original, replay))
-    if config.onset is None or not before:
-        return Proof(Verdict.NOT_PROVEN, "the original run shows no incident that could be gone")
+    its = [f for f in before if config.onset is not None and _touches(f, config.onset, config.onset + REACH)]
+    if config.onset is None or not its:
+        at_step = "" if config.onset is None else f" at step {config.onset}"
+        return Proof(Verdict.NOT_PROVEN, f"the original run shows no incident{at_step} that could be gone")
     last = replay.last_step or 0
     if at is None:
         return Proof(Verdict.NOT_PROVEN, f"the replay ends at step {last}, before the incident: {_way_out(replay)}")
     notes = _sameness(original, replay, alignment, config)
-    end = max(f.end_step or f.start_step or 0 for f in before if _touches(f, config.onset, config.onset + REACH))
+    end = max(f.end_step or f.start_step or 0 for f in its)
     rows = (*_peaks(original, replay, config.onset, end, at), *_afterwards(original, replay, alignment, end))
     here = [f for f in after if _touches(f, at, at + max(end - config.onset, 0) + REACH)]
     known = {f.fingerprint for f in before if not _touches(f, config.onset, end)}
@@ -202,7 +204,7 @@ def _verdict(
     what = "nothing left out"
     if config.skip_batches:
         undone = config.method == "skip_update"
-        what = f"{len(config.skip_batches)} batches left out{' by undoing their updates' if undone else ''}"
+        what = f"{batches(len(config.skip_batches))} left out{' by undoing their updates' if undone else ''}"
     if here:
         return Verdict.STILL_THERE, f"{what}, and the incident is still there: {_said(here[0])}"
     rise = _rise(rows)

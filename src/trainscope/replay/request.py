@@ -30,6 +30,8 @@ def batches_from(texts: Sequence[str]) -> tuple[int, ...]:
     """
     found: set[int] = set()
     for text in texts:
+        if text.strip() == FROM_FILE:
+            raise ConfigError(f"--skip-batches {FROM_FILE}: names no file; give {FROM_FILE}batches.txt")
         if text.startswith(FROM_FILE):
             found.update(_of_file(Path(text[len(FROM_FILE) :])))
         else:

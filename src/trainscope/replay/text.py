@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainscope.core.positions import ranges
+from trainscope.core.positions import batches, ranges
 from trainscope.replay.config import ReplayConfig
 
 _MOST_SHOWN = 12
@@ -35,7 +35,7 @@ def lines(config: ReplayConfig, file: str) -> Iterator[str]:
         yield f"  random   {config.rng_state}"
     if config.skip_batches:
         how = ", by undoing their updates" if config.method == "skip_update" else ""
-        yield f"  skip     {len(config.skip_batches)} batches: {ranges(config.skip_batches)}{how}"
+        yield f"  skip     {batches(len(config.skip_batches))}: {ranges(config.skip_batches)}{how}"
     shown = [batch for batch in config.batches if batch.is_bad][:_MOST_SHOWN]
     for batch in shown:
         known = "" if batch.hash is None else f", hash {batch.hash}"

@@ -8,6 +8,7 @@ from trainscope.core.run import Run
 from trainscope.diagnosis.case import Case
 from trainscope.diagnosis.signs import Story
 from trainscope.diagnosis.weight_change import LayerChange, WeightChange, between
+from trainscope.replay.plan import NO_STEPS
 from trainscope.report.axis_words import in_words
 from trainscope.report.case_document import CaseEntry, LayerChangeEntry, ReplayEntry, Status, WeightChangeEntry
 from trainscope.report.case_text import broke_at
@@ -56,7 +57,9 @@ def _summary(case: Case, run: RunEntry) -> str:
             return f"{well_formed(case.grave[0].title)}{more}; the training itself has no incident."
         if not case.is_stable:
             return "No detector could judge this run."
-        return f"Nothing at or above warning: {plural(len(case.judged), 'detector')} judged {run.steps.count} {x}s."
+        return (
+            f"Nothing at or above warning: {plural(len(case.judged), 'detector')} judged {plural(run.steps.count, x)}."
+        )
     title = in_words(story.explanations[0].title, x) if story.explanations else None
     return broke_at(x, story.onset, title, story.lead, is_error=any(f.severity == "error" for f in run.findings))
 
@@ -67,6 +70,8 @@ def _unknown(case: Case, change: WeightChange | None) -> list[str]:
         found.append("which layer came first: a log has no statistics of layers; record the run")
     elif change is not None and change.reason:
         found.append(f"how far the weights moved: {change.reason}")
+    if case.stories and case.run.x_axis != "step":
+        found.append(f"how to train again: {NO_STEPS.format(axis=case.run.x_axis)}")
     if case.stories and not any(story.explanations for story in case.stories):
         found.append("the cause: the signs that this run shows do not say")
     return list(dict.fromkeys(map(well_formed, found)))

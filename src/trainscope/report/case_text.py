@@ -28,13 +28,13 @@ STAGES: Mapping[str, str] = {
     "loss": "loss",
     "eval": "evaluation",
 }
+"""Stage of a training step to the word for it, in the order in which they cause each other."""
 ACTIONS: Mapping[str, str] = {
     "skip": "Skip batches",
     "fix": "Fix the cause; skip no data",
     "rerun": "Run the same steps again",
 }
 """What a plan to train again comes to."""
-"""Stage of a training step to the word for it, in the order in which they cause each other."""
 MOST_LAYERS = 10
 """Rows of a change of weights inside a longer report."""
 PLACES = (-0.5, -1 / 6, 0.0, 1 / 6, 0.5, 1.0)
@@ -46,6 +46,8 @@ def lead_words(lead: LeadEntry | None) -> str:
     if lead is None:
         return "the loss of no member shows it"
     seen = f"in {plural(lead.runs, 'run')} whose loss shows it"
+    if lead.least == lead.most == 0:
+        return f"at the same step as in the loss, {seen}"
     if lead.least == lead.most:
         return f"{plural(lead.least, 'step')} before the loss, {seen}"
     return f"{steps(lead.median)} before the loss (median; {lead.least} to {lead.most}, {seen})"

@@ -46,7 +46,7 @@ def survey_lines(survey: Survey) -> Iterator[str]:
 
 
 def _member(member: MemberEntry) -> str:
-    parts = [f"**{escape(label(member.name))}** {code(member.source)}"]
+    parts = [_called(member)]
     if member.onset is not None:
         parts.append(f"from step {member.onset}")
     if member.status == "broken":
@@ -54,6 +54,10 @@ def _member(member: MemberEntry) -> str:
     if member.last_loss is not None:
         parts.append(f"last loss {figure(member.last_loss)}")
     return " · ".join(parts)
+
+
+def _called(member: MemberEntry) -> str:
+    return f"**{escape(label(member.name))}** {code(member.source)}"
 
 
 def _cluster(cluster: ClusterEntry, names: Mapping[str, MemberEntry]) -> Iterator[str]:
@@ -114,7 +118,7 @@ def _counterexample(found: CounterexampleEntry, names: Mapping[str, MemberEntry]
         return
     broken, stable = names[found.member], names[found.stable]
     near = "" if found.distance is None else f" (distance of the settings {found.distance:.2f})"
-    yield f"Nearest stable run: **{escape(label(stable.name))}**, beside **{escape(label(broken.name))}**{near}."
+    yield f"Nearest stable run: {_called(stable)}, beside {_called(broken)}{near}."
     if found.reason is not None:
         yield f"{escape(found.reason[:1].upper() + found.reason[1:])}."
     yield ""
@@ -141,8 +145,9 @@ def _fate(cluster: ClusterEntry) -> Iterator[str]:
         yield row(["Steps from the onset", *(f"{offset:+d}" for offset, *_ in rows)])
         yield f"| --- |{' ---: |' * len(rows)}"
         yield row(["Loss", *(figure(median) for _, median, *_ in rows)])
-        spans = ["-" if low is None else f"{figure(low)} to {figure(high)}" for _, _, low, high, _ in rows]
-        yield row(["Middle half", *spans])
+        if any(low is not None for _, _, low, *_ in rows):
+            spans = ["-" if low is None else f"{figure(low)} to {figure(high)}" for _, _, low, high, _ in rows]
+            yield row(["Middle half", *spans])
         yield row(["Runs", *(str(runs) for *_, runs in rows)])
         yield ""
     for out in band.left_out:

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import NoReturn
 
 from trainscope.core.errors import TrainingFailedError
+from trainscope.core.files import LEFT_OUT
 from trainscope.smoke.printing import Printing
 
 POLL_SECONDS = 0.2
@@ -95,11 +96,12 @@ def environment(wish: Wish, records: Path) -> dict[str, str]:
     given = os.environ.get("PYTHONPATH")
     # Absolute: a Makefile may change the folder before it starts Python.
     told = {"steps": wish.steps, "folder": str(records.resolve()), "seed": wish.seed}
+    told |= {"loader": wish.loader, "method": wish.method}
     found = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(here / "hook"), *([given] if given else [])]),
         "TRAINSCOPE_SMOKE_PACKAGE": str(here.parent),
-        "TRAINSCOPE_SMOKE": json.dumps({**told, "skip": wish.skip or (), "loader": wish.loader, "method": wish.method}),
+        "TRAINSCOPE_SMOKE": json.dumps(told),
     }
     if wish.seed is not None:
         found |= {"PYTHONHASHSEED": str(wish.seed % 2**32), "TRAINSCOPE_SEED": str(wish.seed)}
@@ -128,6 +130,8 @@ class Steps:
 
 
 def _start(wish: Wish, records: Path) -> subprocess.Popen[bytes]:
+    # In a file: a variable of the environment takes 128 KiB, which some 20,000 positions fill.
+    (records / LEFT_OUT).write_text(json.dumps(wish.skip or ()), encoding="ascii")
     try:
         return subprocess.Popen(
             wish.command,

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from trainscope.store import folder, histograms, layout, manifest, schema, spikes, stream
+from trainscope.store import folder, histograms, layout, manifest, schema, sound, spikes, stream
 from trainscope.store.histograms import Counted
 from trainscope.store.journal_reader import JournalReader
 from trainscope.store.layers import name_of
@@ -127,12 +127,12 @@ class RunReader:
 
     def blocks(self) -> tuple[str, ...]:
         """Return the recorded routers and addressors, in the order of their first row."""
-        table = self._table(self.path / layout.SHARES)
+        table = self._table(self.path / layout.SHARES, "block")
         return () if table is None else tuple(dict.fromkeys(table.column("block").to_pylist()))
 
     def shares(self, block: str) -> tuple[IntArray, FloatArray]:
         """Return steps (n,) and shares (n, experts); rows of another width than the last are left out."""
-        table = self._table(self.path / layout.SHARES)
+        table = self._table(self.path / layout.SHARES, "block", "shares")
         if table is None:
             return np.zeros(0, np.int64), np.zeros((0, 0))
         if self.is_version_1:
@@ -153,7 +153,7 @@ class RunReader:
 
     def plugin_metrics(self) -> dict[tuple[str, str], Points]:
         """Return the rows of metric plug-ins by (plugin, metric)."""
-        table = self._table(self.path / layout.PLUGINS)
+        table = self._table(self.path / layout.PLUGINS, "plugin", "metric", "value")
         if table is None:
             return {}
         rows: dict[tuple[str, str], dict[int, float]] = {}
@@ -167,7 +167,8 @@ class RunReader:
 
     def old_windows(self) -> list[spikes.Window]:
         """Return the spike windows whose steps the other files have thinned out."""
-        window = self.meta.get("trainscope_config", {}).get("full_resolution_window", 0)
+        settings = self.meta.get("trainscope_config")
+        window = settings.get("full_resolution_window") if isinstance(settings, dict) else None
         horizon = self.manifest.last_step - (window if isinstance(window, int) else 0)
         return [w for w in self.manifest.windows if w.first <= horizon]
 
@@ -202,9 +203,10 @@ class RunReader:
                 found.setdefault(unquote(file.removesuffix(layout.SUFFIX)) if name is None else name, file)
         return found
 
-    def _table(self, path: Path) -> pa.Table | None:
+    def _table(self, path: Path, *needed: str) -> pa.Table | None:
         table = stream.read(path) if path.is_file() else None
-        return None if table is None or "step" not in table.schema.names else table
+        table = None if table is None else sound.part_of(table)
+        return None if table is None or not set(needed) <= set(table.schema.names) else table
 
     def _offsets(self) -> list[int]:
         """Return what to add to the steps of each session of a version 1 run."""

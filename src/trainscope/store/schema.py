@@ -142,13 +142,13 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
     Raises
     ------
-    pyarrow.ArrowInvalid
-        If a column cannot be read as the type the schema gives it.
+    pyarrow.ArrowException
+        If a column cannot be read as the type the schema gives it; those of :func:`sound.part_of` can.
     """
     arrays, fields = [], []
     for field in schema:
         if field.name in table.schema.names:
-            arrays.append(table.column(field.name).cast(field.type))
+            arrays.append(table.column(field.name).cast(field.type, safe=False))
         else:
             arrays.append(pa.chunked_array([pa.nulls(len(table), field.type)]))
         fields.append(field)

@@ -142,7 +142,7 @@ def read(path: Path) -> pa.Table | None:
         with pa.OSFile(str(path)) as source:
             table = pa.ipc.open_stream(source).read_all()
         table.validate(full=True)
-        table.schema.names  # noqa: B018 - decodes them
+        _checked(table.schema)
         return table
     except _DAMAGE:
         found = list(batches(path))  # what is before the damage; or an Arrow IPC file
@@ -157,13 +157,23 @@ def schema_of(path: Path) -> pa.Schema | None:
     try:
         with pa.OSFile(str(path)) as source:
             if source.read(6) == _FILE_MAGIC:
-                return pa.ipc.open_file(source).schema
+                return _checked(pa.ipc.open_file(source).schema)
             source.seek(0)
-            found = pa.ipc.open_stream(source).schema
-            found.names  # noqa: B018 - decodes them
-            return found
+            return _checked(pa.ipc.open_stream(source).schema)
     except _DAMAGE:
         return None
+
+
+def _checked(found: pa.Schema) -> pa.Schema:
+    """Return a schema whose names are text.
+
+    Raises
+    ------
+    UnicodeDecodeError
+        If a name is damaged; pyarrow finds out only when somebody asks for it.
+    """
+    found.names  # noqa: B018 - decodes them
+    return found
 
 
 def is_torn(path: Path) -> bool:
@@ -206,11 +216,13 @@ def scan(path: Path) -> Iterator[tuple[pa.RecordBatch, int]]:
         try:
             if source.read(6) == _FILE_MAGIC:
                 reader = pa.ipc.open_file(source)
+                _checked(reader.schema)
                 for index in range(reader.num_record_batches):
                     yield reader.get_batch(index), source.size()
                 return
             source.seek(0)
             stream = pa.ipc.open_stream(source)
+            _checked(stream.schema)
             while True:
                 batch = stream.read_next_batch()
                 batch.validate(full=True)

@@ -10,6 +10,7 @@ import sys
 
 import torch
 
+from ...core.files import LEFT_OUT
 from . import gradient_hooks, hooks, loaders, patches, rerouting, sight
 from .batches import Batches
 from .omission import Omission
@@ -21,7 +22,8 @@ def start() -> None:
     wanted = json.loads(os.environ["TRAINSCOPE_SMOKE"])
     if wanted["seed"] is not None:
         seed(int(wanted["seed"]))
-    skip = [int(number) for number in wanted["skip"]]
+    with open(os.path.join(wanted["folder"], LEFT_OUT), encoding="ascii") as file:  # noqa: PTH118, PTH123
+        skip = [int(number) for number in json.load(file)]
     undo = wanted["method"] == "skip_update"
     batches, omission = Batches(int(wanted["loader"]), () if undo else skip), Omission(skip if undo else ())
     recorder = Recorder(int(wanted["steps"]), wanted["folder"], batches, omission)
