@@ -37,6 +37,7 @@ _CODE = re.compile(
     r"\bself\.|\bdef\s+\w+\(|\breturn\b|==|:=|\bimport\b|\bassert\b|\b(?:if|for|while|elif|else)\b.*:\s*$"
     r"|:\x00[fdegsx%]\}|\w\(f?[\"'][^)]*$|;\s*$|\bprint\(|[a-z_]\w*\.\w+\([^)]*$|\\n|^\s*(?:#|//|\$|>>>)\s*\w"
     r"|^\s*[\w.]+\s*=\s*(?!tensor|array)[a-zA-Z_][\w.]*\(|^\s+[a-z]\w* = \x00,?$|\braise\b"
+    r"|\bNamespace\("
 )
 
 
