@@ -112,3 +112,32 @@ def test_known_false_positive_an_annealed_term_raises_the_loss_on_purpose():
     kl = 1.5 * np.clip((np.arange(ROWS) - 200) / 150.0, 0.0, 1.0)
     found = only("divergence", run_of({"train/loss": falling() + kl}))
     assert found.severity is Severity.ERROR
+
+
+def above_its_start(rise: float, share: float = 0.8, seed: int = 0) -> np.ndarray:
+    """Return a loss at chance that rises by `rise` early on and is back for the rest of the run."""
+    k = np.arange(ROWS) / ROWS
+    up = np.clip(k / 0.1, 0.0, 1.0) * np.clip((share - k) / 0.15, 0.0, 1.0)
+    noise = 0.003 * np.random.default_rng(seed).normal(size=ROWS)
+    return np.asarray(6.9 * (1.0 + rise * up + noise))
+
+
+def test_a_loss_that_stands_above_its_start_for_most_of_the_run_is_found_though_it_comes_back():
+    found = only("divergence", run_of({"train/loss": above_its_start(0.05)}))
+    assert found.severity is Severity.WARNING
+    assert found.start_step <= at(60)
+    assert at(250) <= found.end_step <= at(330)
+    assert found.evidence["first"] == pytest.approx(6.9, rel=0.01)
+    assert "training made it worse" in found.message
+
+
+@pytest.mark.parametrize(("rise", "share"), [(0.02, 0.8), (0.05, 0.4)])
+def test_a_small_or_short_stand_above_the_start_is_left_out(rise, share):
+    assert findings("divergence", run_of({"train/loss": above_its_start(rise, share)})) == []
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_noise_around_the_first_values_is_no_stand_above_them(seed):
+    x = 2.0 + 0.4 * np.random.default_rng(seed).standard_t(3, size=ROWS)
+    x[:3] = 1.6
+    assert findings("divergence", run_of({"train/loss": x})) == []

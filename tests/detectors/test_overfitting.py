@@ -100,3 +100,13 @@ def test_known_false_positive_a_held_out_set_of_another_domain():
     """Adapting to a new domain forgets the old one: expected, and found all the same."""
     found = only("overfitting", run_of({"train/loss": falling(), "eval/loss": held_out(0.4, best=3)}))
     assert found.severity is Severity.WARNING
+
+
+def test_what_a_spike_left_behind_is_no_overfitting():
+    train, held = falling(), held_out(0.0, n=40, best=10)
+    train[160:] *= 1.15
+    train[160:164] *= 5.0
+    held[16:] *= 1.1
+    run = run_of({"train/loss": train, "eval/loss": held})
+    assert findings("overfitting", run) == []
+    assert len(findings("unrecovered_spike", run)) == 1

@@ -156,6 +156,31 @@ def test_a_resume_replaces_the_steps_that_were_lost() -> None:
     assert run.series["train/loss"].value[80] == loss_at(81) + 1
 
 
+def test_what_ends_one_launch_and_what_begins_the_next_are_kept_apart() -> None:
+    launch = "".join(f"step:{i}/90 train_loss:{loss_at(i)} time:{i}ms\n" for i in range(1, 81))
+    text = "step:0/90 val_loss:9.0 time:0ms\n" + launch + "step:84/90 val_loss:2.5 time:84ms\n"
+    source = Source("run.log", 2 * text.encode())
+    first, second = reader_for(source).read_runs(source)
+    assert points(first, "eval/loss") == points(second, "eval/loss") == [(0, 9.0), (84, 2.5)]
+    assert len(first.series["train/loss"]) == len(second.series["train/loss"]) == 80
+
+
+def test_a_line_without_counter_belongs_to_the_step_above_it() -> None:
+    text = "".join(f"step: {i}|loss: {loss_at(i)}\n{'-' * 40}\n|latency={i}.5s |rate={i}.25\n" for i in range(30))
+    run = _run(text)
+    assert points(run, "latency") == [(i, i + 0.5) for i in range(30)]
+
+
+def test_a_dump_of_settings_is_no_metric() -> None:
+    log = PRINTED["nanogpt"]().text
+    text = "".join(
+        f"Namespace(eval=False, lr={0.1 * k}, resume=None, warmup_epochs={5 * k})\n{log}" for k in range(1, 6)
+    )
+    source = Source("run.log", text.encode())
+    for run in reader_for(source).read_runs(source):
+        assert not [name for name in run.series if "lr" in name or "warmup" in name or "learning_rate" in name]
+
+
 def test_the_first_process_speaks_for_all() -> None:
     text = "".join(f"[rank{r}]: step {i} loss {loss_at(i) + r}\n" for i in range(1, 50) for r in (0, 1, 2, 3))
     run = _run(text)

@@ -1,16 +1,19 @@
 """divergence: the loss turns round, rises, and does not come back before the end.
 
 What it finds
-    A slow rise, a blow-up in the last points, and a loss that jumps up and stays there.
+    A slow rise, a blow-up in the last points, a loss that jumps up and stays there, and one that stands above where
+    it began for half of the run or more, even if it comes down again in the end.
 Algorithm
     The run is cut into about 100 blocks; the median of the last 5 % of them is compared with the best
     block so far. It counts when the rise is 8 standard errors of a block median and either `end_rise` of
     the best level, or half of everything the run had gained. A run that ends inside a jump (see `spikes`)
-    of at least three points, or of three times the level, counts too. The losses of an adversarial
-    run, and the sum of what several optimizers follow, must double, and not before 30 % of the run. A run
+    of at least three points, or of three times the level, counts too. Standing above the start means blocks in a
+    row that are `start_rise` and 8 standard errors above the median of the first three points. The losses of an
+    adversarial run, and the sum of what several optimizers follow, must double, and not before 30 % of the run. A run
     that was started over is left to step_order.
 Parameters
     end_rise: smallest rise at the end, as a fraction of the best level.
+    start_rise: smallest rise above the first values, as a fraction of them.
     error_rise: from this rise on it is an error, not a warning.
 False positives
     A curriculum or an annealed extra term (KL weight in a VAE) that raises the loss on purpose.
@@ -32,6 +35,7 @@ from trainscope.detectors.base import Detector, Skipped, number, several_objecti
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
 from trainscope.detectors.engine.excursions import excursions, judged
 from trainscope.detectors.engine.restarts import near_restart
+from trainscope.detectors.engine.shifts import above_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ class Params:
 
     end_rise: float = 0.12
     """As a fraction of the best level; healthy public runs stay under 0.05."""
+    start_rise: float = 0.03
+    """As a fraction of the first values: no training should make a loss worse than it was untrained."""
     error_rise: float = 0.5
     """As a fraction of the best level."""
 
@@ -52,10 +58,14 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     limits = Limits(end_rise=params.end_rise)
     findings = []
     for loss in map(judged, losses):
-        for event in excursions(loss, limits):
+        events = excursions(loss, limits)
+        for event in events:
             rise = (event.after - event.level) / max(abs(event.level), 1e-300)
             if event.shape is Shape.DIVERGENCE and not _excused(run, loss, event, rise):
                 findings.append(_finding(loss, event, rise, params))
+        if loss.name == "train/loss" and all(event.shape is Shape.SPIKE for event in events):
+            worse = above_start(loss.value, params.start_rise, limits.end_sigmas)
+            findings += [_worse_than_untrained(loss, worse)] if worse is not None else []
     return findings
 
 
@@ -85,6 +95,28 @@ def _finding(loss: Series, event: Excursion, rise: float, params: Params) -> Fin
             f"Resume from a checkpoint before step {start} with a lower learning rate.",
             "Check what changed there: learning rate, data, precision.",
             "Clip the gradient norm; use a longer warm-up; keep norms and softmax in fp32.",
+        ),
+    )
+
+
+def _worse_than_untrained(loss: Series, event: Excursion) -> Finding:
+    start, peak, end = (int(loss.step[i]) for i in (event.start, event.peak, event.end))
+    return Finding(
+        detector="divergence",
+        severity=Severity.WARNING,
+        title="Loss rises above its start",
+        message=(
+            f"{loss.name} began at {number(event.level)} and stood above it from step {start} to {end}, "
+            f"at {number(event.after)}: training made it worse."
+        ),
+        metric=loss.name,
+        start_step=start,
+        end_step=end,
+        peak_step=peak,
+        evidence={"first": event.level, "stood": event.after, "score": event.score},
+        fixes=(
+            "Lower the learning rate or warm it up for longer: the first updates already went too far.",
+            "Check the sign of the loss, the labels, and that the optimizer holds the right parameters.",
         ),
     )
 

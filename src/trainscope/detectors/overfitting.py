@@ -6,7 +6,8 @@ Algorithm
     The best level is the smallest three-point median; the last level the median of the last three
     evaluations. The rise must be `rise` of the best and 5 standard errors of the evaluation noise, which
     is measured from second differences, and most of the evaluations after the best must lie above it.
-    If the training loss rises with it, the run diverges and `divergence` says so instead.
+    If the training loss rises with it, since the best evaluation or since the one before the steepest rise, the
+    run diverges or never came back from a spike: `divergence` and its kin say so instead.
 Parameters
     rise: smallest rise over the best, as a fraction.
     sigmas: smallest rise in standard errors of the noise.
@@ -55,7 +56,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     if not long_enough:
         return Skipped("needs 5 evaluations")
     turned = [(loss, turn) for loss in long_enough if (turn := _turn(loss.value, params)) is not None]
-    turned = [(loss, turn) for loss, turn in turned if not _train_rises(run, int(loss.step[turn[0]]))]
+    turned = [(loss, turn) for loss, turn in turned if not _rises_with_training(run, loss, turn[0])]
     if not turned:
         return []
     loss, turn = max(turned, key=lambda pair: (pair[1][2] - pair[1][1]) / abs(pair[1][1]))
@@ -82,6 +83,11 @@ def _turn(value: FloatArray, params: Params) -> tuple[int, float, float, float] 
     if sigmas < params.sigmas or np.mean(late > level + enough) < 0.8:
         return None
     return best, level, last, float(sigmas)
+
+
+def _rises_with_training(run: Run, held_out: Series, best: int) -> bool:
+    steepest = best + int(np.argmax(np.diff(held_out.value[best:])))
+    return any(_train_rises(run, int(held_out.step[i])) for i in (best, steepest))
 
 
 def _train_rises(run: Run, since: int) -> bool:

@@ -25,7 +25,8 @@ MAX_BYTES = 4 * 1024**3
 DAMAGED = "is a damaged compressed file: nothing of it could be unpacked"
 
 _CHUNK = 1 << 20
-_TEXT_CONTROLS = frozenset(b"\t\n\r\f\b\x1b")
+_CONTROLS = bytes(byte for byte in range(1, 32) if byte not in b"\t\n\r\f\b\x1b")
+"""Bytes that text does not hold."""
 _Engine: TypeAlias = "zlib._Decompress | bz2.BZ2Decompressor | lzma.LZMADecompressor"
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -153,7 +154,7 @@ def _wide_without_mark(head: bytes) -> str | None:
 
 def _clean(text: Decoded) -> Decoded:
     head = text.data[:HEAD_BYTES]
-    controls = sum(byte < 32 and byte not in _TEXT_CONTROLS for byte in head if byte)
+    controls = len(head) - len(head.translate(None, _CONTROLS))
     if controls > 0.02 * len(head) or head.count(0) > 0.5 * len(head) > 0:
         return replace(text, binary=True)
     data, notes = text.data, text.notes

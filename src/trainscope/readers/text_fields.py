@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from trainscope.core.metrics import tokens
-from trainscope.readers.text_lines import MASK, Template, is_clock
+from trainscope.readers.text_lines import MASK, Template
+from trainscope.readers.text_values import is_clock
 from trainscope.readers.text_words import COUNTERS, MEASURES, SIDES, Role, counter_named, is_known, phase_in, with_unit
 from trainscope.readers.vocabulary import PHASES
 

@@ -37,6 +37,7 @@ _CODE = re.compile(
     r"\bself\.|\bdef\s+\w+\(|\breturn\b|==|:=|\bimport\b|\bassert\b|\b(?:if|for|while|elif|else)\b.*:\s*$"
     r"|:\x00[fdegsx%]\}|\w\(f?[\"'][^)]*$|;\s*$|\bprint\(|[a-z_]\w*\.\w+\([^)]*$|\\n|^\s*(?:#|//|\$|>>>)\s*\w"
     r"|^\s*[\w.]+\s*=\s*(?!tensor|array)[a-zA-Z_][\w.]*\(|^\s+[a-z]\w* = \x00,?$|\braise\b"
+    r"|\bNamespace\("
 )
 
 
@@ -122,21 +123,26 @@ def _distinct(fields: Sequence[Field]) -> list[int]:
 
 def kinds_of(lines: Lines) -> list[LineKind]:
     """Return the lines whose numbers have the same names, with the numbers, kind by kind."""
-    order = np.argsort(lines.of, kind="stable")
-    ends = np.searchsorted(lines.of[order], np.arange(len(lines.templates) + 1))
+    few = len(lines.templates) < np.iinfo(np.int16).max  # small integers are sorted without comparing them
+    order = np.argsort(lines.of.astype(np.int16) if few else lines.of, kind="stable")
+    ends = np.cumsum(np.bincount(lines.of + 1, minlength=len(lines.templates) + 1))
     return [_kind_of(group, lines, order, ends) for group in grouped(lines)]
 
 
 def _kind_of(group: _Group, lines: Lines, order: IntArray, ends: IntArray) -> LineKind:
-    parts, picked = [], []
-    for number, pick in group.templates:
-        rows = order[ends[number] : ends[number + 1]]
-        parts.append(rows)
-        picked.append(lines.values[lines.start[rows][:, None] + np.array(pick, np.int64)[None, :]])
-    rows, values = np.concatenate(parts), np.concatenate(picked)
-    in_turn = np.argsort(rows, kind="stable")
-    fields = tuple(group.layout.fields[j] for j in group.keep)
-    return LineKind(fields, group.layout.phase, rows[in_turn], values[in_turn])
+    parts = [order[ends[number] : ends[number + 1]] for number, _ in group.templates]
+    rows = np.concatenate(parts) if len(parts) > 1 else parts[0]
+    values = np.empty((len(rows), len(group.keep)), order="F")  # it is read column by column
+    at = 0
+    for part, (_, pick) in zip(parts, group.templates, strict=True):
+        first = lines.start[part]
+        for column, place in enumerate(pick):
+            values[at : at + len(part), column] = lines.values[first + place]
+        at += len(part)
+    if len(parts) > 1:
+        in_turn = np.argsort(rows, kind="stable")
+        rows, values = rows[in_turn], np.asfortranarray(values[in_turn])
+    return LineKind(tuple(group.layout.fields[j] for j in group.keep), group.layout.phase, rows, values)
 
 
 def without_rows_of_other_ranks(k: LineKind) -> LineKind:

@@ -103,7 +103,7 @@ def _headed(sure: Sequence[LineKind], candidates: Sequence[LineKind]) -> bool:
     counting = [k for k in candidates if k.counts]
     if not counting:
         return False
-    headers = np.unique(np.concatenate([k.line for k in counting]))
+    headers = np.sort(np.concatenate([k.line for k in counting]))
     for k in sure:
         known = any(
             is_known(k.fields[i].name) and kind(k.fields[i].name) is not Quantity.LEARNING_RATE for i in k.metrics()
@@ -111,7 +111,7 @@ def _headed(sure: Sequence[LineKind], candidates: Sequence[LineKind]) -> bool:
         before = np.searchsorted(headers, k.line) - 1
         distance = k.line - headers[np.maximum(before, 0)]
         near = (before >= 0) & (distance > 0) & (distance <= 60)
-        if known and near.mean() >= _BESIDE and len(np.unique(headers[before[near]])) >= FEWEST:
+        if known and near.mean() >= _BESIDE and _turns(headers[before[near]]) >= FEWEST:
             return True
     return False
 
@@ -122,7 +122,7 @@ def _in_turn(sure: Sequence[LineKind]) -> list[LineKind]:
     if not counting:
         return list(sure)
     said = {(_side(k.phase), k.fields[i].name) for k in counting for i in k.metrics()}
-    anchors = np.unique(np.concatenate([k.line for k in counting]))
+    anchors = np.sort(np.concatenate([k.line for k in counting]))
     out = []
     for k in sure:
         if k.counts:
@@ -130,7 +130,7 @@ def _in_turn(sure: Sequence[LineKind]) -> list[LineKind]:
             continue
         names = [k.fields[i].name for i in k.metrics()]
         new = {(_side(k.phase), name) for name in names} - said
-        turns = len(np.unique(np.searchsorted(anchors, k.line)))
+        turns = _turns(np.searchsorted(anchors, k.line))
         few = len(k) < _FEWEST_UNCOUNTED
         plain = any(canonical(name) in PLAIN for name in names)
         if turns >= max(FEWEST, 0.5 * len(k)) and len(new) == len(names) and (plain or not few):
@@ -161,18 +161,22 @@ def _is_final(k: LineKind) -> bool:
     return bool((k.values[:, ends[0]] == k.values[:, ends[0] - 1]).all())
 
 
+def _turns(place: IntArray) -> int:
+    """Return how many different places an ascending array holds."""
+    return int(np.count_nonzero(np.diff(place))) + 1 if len(place) else 0
+
+
 def _side(phase: str) -> str:
     return "" if phase == "train" else phase
 
 
 def _moves(value: FloatArray) -> bool:
-    given = value[np.isfinite(value)]
-    return len(np.unique(given)) >= FEWEST
+    # A column that moves at all mostly moves at its beginning, and to look there costs nothing.
+    return any(len(np.unique(part[np.isfinite(part)])) >= FEWEST for part in (value[:_ENOUGH], value))
 
 
 def _changes(value: FloatArray) -> bool:
-    given = value[np.isfinite(value)]
-    return len(given) < len(value) or len(np.unique(given)) >= FEWEST
+    return _moves(value) or not np.isfinite(value).all()
 
 
 def _beside(sure: Sequence[LineKind], rest: Sequence[LineKind]) -> list[LineKind]:

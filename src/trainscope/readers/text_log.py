@@ -107,7 +107,7 @@ def read_runs(source: Source) -> list[Run]:
     text = source.decoded()
     if text.binary:
         raise ReadError(source.given, "is a binary file, not text")
-    if not text.data.strip():
+    if not text.data or text.data.isspace():
         raise NoDataError(f"{source.given}: the file is empty")
     table = table_of(text.data, source)
     table.notes[:0] = text.notes

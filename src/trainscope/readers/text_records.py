@@ -1,8 +1,8 @@
 """Lines that belong together: one record of a training, often one line, sometimes a header and many lines.
 
-A line that counts steps begins a record. Lines that do not count belong to the record above them, as long as no
-name comes twice and nothing but blank or wordless lines stands between. A counter in the middle of such a block (the
-boxes of Stable-Baselines3) counts for all of it.
+A line that counts steps beside its metrics begins a record. Lines that do not count belong to the record above them,
+as long as no name comes twice and nothing but blank or wordless lines stands between. A counter in the middle of such
+a block (the boxes of Stable-Baselines3) counts for all of it.
 """
 
 from __future__ import annotations
@@ -62,21 +62,18 @@ def _is_quiet(text: str) -> bool:
 
 def _blocks(kinds: Sequence[LineKind], line: IntArray, which: NDArray[np.int64], walls: IntArray) -> IntArray:
     names = [frozenset(f.name for f in k.fields if f.name) for k in kinds]
-    counted = [k.counts for k in kinds]
     strong = [k.counts and bool(k.metrics()) for k in kinds]
     record = np.empty(len(line), np.int64)
     number, last = -1, -1
     held: set[str] = set()
-    has_counter = False
     for row, (k, wall) in enumerate(zip(which.tolist(), walls[line].tolist(), strict=True)):
         joins = number >= 0 and wall == last and not held & names[k]
-        if counted[k] and strong[k] and has_counter:
+        if strong[k]:
             joins = False
         if not joins:
             number += 1
-            held, has_counter = set(), False
+            held = set()
         held |= names[k]
-        has_counter |= counted[k]
         record[row] = number
         last = wall
     return record

@@ -153,7 +153,9 @@ def _placed(value: FloatArray, training: NDArray[np.bool_]) -> FloatArray:
     before = carried(anchor)
     after = carried(anchor[::-1])[::-1]
     others = ~training & np.isfinite(value)
-    fits = others & ((value >= before) | ~np.isfinite(before)) & ((value <= after) | ~np.isfinite(after))
+    high, low = (value >= before) | ~np.isfinite(before), (value <= after) | ~np.isfinite(after)
+    # Between two launches, what ends the one and what begins the other both fit.
+    fits = others & ((high & low) | ((high | low) & (after < before)))
     rare = others.sum() and fits.sum() < 0.5 * others.sum()
     own = training | (fits & (not rare))
     placed = np.where(own, value, np.nan)

@@ -52,6 +52,31 @@ def end_rise(value: FloatArray, limits: Limits) -> Excursion | None:
     return Excursion(Shape.DIVERGENCE, start, peak, n - 1, level, float(value[peak]), after, float(rise / sigma))
 
 
+def above_start(value: FloatArray, start_rise: float, sigmas: float) -> Excursion | None:
+    """Return the stretch of half the run or more that stands above the first values, if there is one."""
+    n = len(value)
+    if n < 40 or value[0] <= 0:
+        return None
+    size = max(2, n // 100)
+    first = float(np.median(value[:3]))
+    error = 1.25 * difference_sigma(value) / np.sqrt(3.0)
+    least = first + max(start_rise * abs(first), sigmas * error)
+    blocks = block_medians(value, size)
+    inside = np.concatenate(([False], blocks > least, [False]))
+    edges = np.flatnonzero(np.diff(inside.astype(np.int8)))
+    if not len(edges):
+        return None
+    begins, ends = edges[::2], edges[1::2]
+    longest = int(np.argmax(ends - begins))
+    begin, end = int(begins[longest]), int(ends[longest])
+    if end - begin < 0.5 * len(blocks):
+        return None
+    start, stop = begin * size, min(n - 1, end * size)
+    peak = start + int(np.argmax(value[start : stop + 1]))
+    stood = float(np.median(blocks[begin:end]))
+    return Excursion(Shape.DIVERGENCE, start, peak, stop, first, float(value[peak]), stood, (stood - first) / error)
+
+
 def shifts(value: FloatArray, limits: Limits) -> list[Excursion]:
     """Return the lasting upward shifts: CUSUM alarms that the medians on both sides confirm."""
     n = len(value)
