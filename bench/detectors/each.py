@@ -1,0 +1,122 @@
+"""False alarms and misses of each detector by itself."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from detectors.measure import Cache
+from detectors.more_faults import MORE_FAULTS
+from detectors.ours import CHOSEN
+from detectors.owners import PLANTED, TRAINED, WHY_NOT
+from planted import FAULTS, Fault
+from synthetic import Setting, healthy
+
+from trainscope.core.finding import Finding, Severity
+from trainscope.core.run import Run
+from trainscope.detectors import DETECTORS, judge
+from trainscope.readers import read_runs
+
+NOISE = ("t3", 0.3)
+"""Student-t noise with three degrees of freedom and lag-1 autocorrelation 0.3: what breaks fixed thresholds."""
+LEVELS = (0.005, 0.015, 0.05, 0.15)
+ROWS, BLOCK = 2_000, 20
+
+
+def alarms(run: Run) -> list[Finding]:
+    return [f for f in judge(run, CHOSEN).findings if f.severity >= Severity.WARNING]
+
+
+def healthy_runs(seed: int, runs: int, cache: Cache) -> dict[str, Any]:
+    """Judge healthy logs with learning rate, gradient norm, time and evaluations; count alarms by detector."""
+    by_detector: collections.Counter[str] = collections.Counter()
+    flagged = 0
+    for block in range(0, runs, BLOCK):
+        key = f"each healthy {seed} {block}"
+        if key not in cache:
+            found = [alarms(_healthy(seed, i)) for i in range(block, block + BLOCK)]
+            counts = collections.Counter(f.detector for one in found for f in one)
+            cache.put(key, {"alarms": dict(counts), "flagged": sum(map(bool, found))})
+        by_detector.update(cache.get(key)["alarms"])
+        flagged += cache.get(key)["flagged"]
+    judged = -(-runs // BLOCK) * BLOCK
+    return {"alarms": dict(by_detector), "flagged": flagged, "runs": judged, "steps": judged * ROWS}
+
+
+def _healthy(seed: int, i: int) -> Run:
+    setting = Setting(ROWS, *NOISE, sd=LEVELS[i % len(LEVELS)])
+    return healthy(np.random.default_rng([seed, 3, i]), setting)
+
+
+def planted_runs(seed: int, replicas: int, cache: Cache) -> dict[str, dict[str, int]]:
+    """Return for each fault how many runs its own detector found, another that may name it, and none."""
+    owner = {fault: detector for detector, faults in PLANTED.items() for fault in faults}
+    out = {}
+    for number, fault in enumerate((*FAULTS, *MORE_FAULTS)):
+        key = f"each planted {seed} {replicas} {fault.__name__}"
+        if key not in cache:
+            cache.put(key, dict(_outcomes(fault, owner[fault.__name__], seed, number, replicas)))
+        out[fault.__name__] = cache.get(key)
+    return out
+
+
+def _outcomes(fault: Fault, owner: str, seed: int, number: int, replicas: int) -> collections.Counter[str]:
+    outcomes: collections.Counter[str] = collections.Counter(own=0, other=0, none=0)
+    for i in range(replicas):
+        run, kinds, begin, end = fault(np.random.default_rng([seed, 4, number, i]))
+        margin = 0.03 * float(run.last_step or 0)
+        right = {
+            f.detector
+            for f in alarms(run)
+            if f.detector in kinds and f.start_step is not None and f.end_step is not None
+            and f.end_step >= begin - margin and f.start_step <= end + margin
+        }  # fmt: skip
+        outcomes["own" if owner in right else "other" if right else "none"] += 1
+    return outcomes
+
+
+def recordings(folder: Path, cache: Cache) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield fault, way of recording and the detectors that speak, for each training of ``bench/diagnosis/run.py``."""
+    for one in sorted(folder.iterdir()):
+        name = one.name.rpartition("-")[0]
+        for door in ("recorder", "smoke"):
+            if not (one / door).is_dir():
+                continue
+            key = f"each recorded {one.name} {door}"
+            if key not in cache:
+                found = [f for run in read_runs(str(one / door)) for f in alarms(run)]
+                cache.put(key, sorted({f.detector for f in found}))
+            yield name, door, cache.get(key)
+
+
+def figures(
+    healthy_: dict[str, Any], planted: dict[str, dict[str, int]], recorded: list[tuple[str, str, list[str]]],
+    controls: set[str],
+) -> dict[str, Any]:
+    """Return what was measured of each detector, as the table beside the detectors holds it."""
+    quiet = [found for name, _, found in recorded if name in controls]
+    table: dict[str, Any] = {}
+    for detector in DETECTORS:
+        entry: dict[str, Any] = {}
+        if detector.id in PLANTED:
+            entry["logs"] = {"alarms": healthy_["alarms"].get(detector.id, 0), "steps": healthy_["steps"]}
+            entry["faults"] = {f: planted[f] for f in PLANTED[detector.id]}
+        if quiet:
+            entry["recordings"] = {"flagged": sum(detector.id in found for found in quiet), "runs": len(quiet)}
+        if detector.id in TRAINED:
+            entry["trainings"] = _trainings(detector.id, recorded)
+        if detector.id in WHY_NOT:
+            entry["why_not"] = WHY_NOT[detector.id]
+        table[detector.id] = entry
+    return table
+
+
+def _trainings(detector: str, recorded: list[tuple[str, str, list[str]]]) -> dict[str, dict[str, int]]:
+    out: dict[str, dict[str, int]] = {}
+    for fault in TRAINED[detector]:
+        found = [detector in said for name, _, said in recorded if name == fault]
+        out[fault] = {"found": sum(found), "runs": len(found)}
+    return out
