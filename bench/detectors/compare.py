@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from detectors.alarms import DELAYS, delay_at, threshold_for
 from detectors.intervals import rate, share
 from detectors.measure import ANALYZE, LIVE, delays
@@ -80,14 +81,14 @@ def comparison(healthy: Healthy, planted: Planted) -> str:
     for ours in OURS:
         for noise in PLANTED_IN:
             pieces = [(fault, size, piece) for n, fault, size, piece in planted if n == noise]
-            parts.append(f"{ours}, {noise}, one threshold for all noises:\n\n" + _beside(healthy, tuple(healthy), pieces, ours))
+            parts.append(
+                f"{ours}, {noise}, one threshold for all noises:\n\n" + _beside(healthy, tuple(healthy), pieces, ours)
+            )
             parts.append(f"{ours}, {noise}, thresholds for this noise:\n\n" + _beside(healthy, (noise,), pieces, ours))
     return "\n\n".join(parts)
 
 
-def _beside(
-    healthy: Healthy, names: Sequence[str], pieces: list[tuple[str, float, dict[str, Any]]], ours: str
-) -> str:
+def _beside(healthy: Healthy, names: Sequence[str], pieces: list[tuple[str, float, dict[str, Any]]], ours: str) -> str:
     at = thresholds(healthy, names, ours)
     rows = [("fault", *(f"{s:g} σ" for s in SIZES), "best rule over all sizes"), ("---",) * (len(SIZES) + 2)]
     for fault in FAULTS:

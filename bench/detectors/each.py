@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from planted import FAULTS, Fault
+from synthetic import Setting, healthy
+
+from detectors.intervals import rate, share
 from detectors.measure import Cache
 from detectors.more_faults import MORE_FAULTS
 from detectors.ours import CHOSEN
 from detectors.owners import PLANTED, TRAINED, WHY_NOT
-from planted import FAULTS, Fault
-from synthetic import Setting, healthy
-
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
 from trainscope.detectors import DETECTORS, judge
@@ -93,7 +94,9 @@ def recordings(folder: Path, cache: Cache) -> Iterator[tuple[str, str, list[str]
 
 
 def figures(
-    healthy_: dict[str, Any], planted: dict[str, dict[str, int]], recorded: list[tuple[str, str, list[str]]],
+    healthy_: dict[str, Any],
+    planted: dict[str, dict[str, int]],
+    recorded: list[tuple[str, str, list[str]]],
     controls: set[str],
 ) -> dict[str, Any]:
     """Return what was measured of each detector, as the table beside the detectors holds it."""
@@ -102,10 +105,16 @@ def figures(
     for detector in DETECTORS:
         entry: dict[str, Any] = {}
         if detector.id in PLANTED:
-            entry["logs"] = {"alarms": healthy_["alarms"].get(detector.id, 0), "steps": healthy_["steps"]}
-            entry["faults"] = {f: planted[f] for f in PLANTED[detector.id]}
+            count, steps = healthy_["alarms"].get(detector.id, 0), healthy_["steps"]
+            entry["logs"] = {"alarms": count, "steps": steps, "high": round(rate(count, steps).high, 4)}
+            entry["faults"] = _faults({f: planted[f] for f in PLANTED[detector.id]})
         if quiet:
-            entry["recordings"] = {"flagged": sum(detector.id in found for found in quiet), "runs": len(quiet)}
+            flagged = sum(detector.id in found for found in quiet)
+            entry["recordings"] = {
+                "flagged": flagged,
+                "runs": len(quiet),
+                "high": round(share(flagged, len(quiet)).high, 4),
+            }
         if detector.id in TRAINED:
             entry["trainings"] = _trainings(detector.id, recorded)
         if detector.id in WHY_NOT:
@@ -114,9 +123,39 @@ def figures(
     return table
 
 
+def _faults(planted: dict[str, dict[str, int]]) -> dict[str, Any]:
+    runs = sum(sum(f.values()) for f in planted.values())
+    missed = sum(f["none"] for f in planted.values())
+    bounds = share(missed, runs)
+    each = {name: {"found": f["own"] + f["other"], "runs": sum(f.values())} for name, f in planted.items()}
+    return {
+        "runs": runs,
+        "missed": missed,
+        "low": round(bounds.low, 4),
+        "high": round(bounds.high, 4),
+        "other": sum(f["other"] for f in planted.values()),
+        "each": each,
+    }
+
+
 def _trainings(detector: str, recorded: list[tuple[str, str, list[str]]]) -> dict[str, dict[str, int]]:
     out: dict[str, dict[str, int]] = {}
     for fault in TRAINED[detector]:
         found = [detector in said for name, _, said in recorded if name == fault]
-        out[fault] = {"found": sum(found), "runs": len(found)}
+        if found:
+            out[fault] = {"found": sum(found), "runs": len(found)}
     return out
+
+
+def detector_table(table: dict[str, Any]) -> str:
+    """Return a Markdown table, a row a detector."""
+    rows = ["| detector | false alarms per 10,000 steps (at most) | healthy recordings flagged | faults missed |"]
+    rows.append("| --- | --- | --- | --- |")
+    for name, e in table.items():
+        logs = f"{e['logs']['alarms']} in {e['logs']['steps']:,} ({e['logs']['high']:.2f})" if "logs" in e else ""
+        quiet = f"{e['recordings']['flagged']}/{e['recordings']['runs']}" if "recordings" in e else ""
+        missed = f"{e['faults']['missed']}/{e['faults']['runs']}" if "faults" in e else ""
+        for fault, f in e.get("trainings", {}).items():
+            missed += f" {fault} {f['runs'] - f['found']}/{f['runs']}"
+        rows.append(f"| `{name}` | {logs} | {quiet} | {missed.strip() or 'not measured here'} |")
+    return "\n".join(rows)

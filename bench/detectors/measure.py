@@ -10,11 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from detectors.alarms import APART, DELAYS, QUIET, WARM_UP, events, levels, peaks
 from detectors.ours import LOOK, found, live_alarms, spans, warnings
 from detectors.rules import RULES
-from detectors.truth import FAMILIES, FAULTS, ONSETS, PLANTED_IN, SIGMAS, SIZES, STEPS, family, healthy_loss, planted_loss
-from numpy.typing import NDArray
+from detectors.truth import (
+    FAMILIES,
+    FAULTS,
+    ONSETS,
+    PLANTED_IN,
+    SIGMAS,
+    SIZES,
+    STEPS,
+    family,
+    healthy_loss,
+    planted_loss,
+)
 
 FloatArray = NDArray[np.float64]
 ANALYZE, LIVE = "trainscope, log so far", "trainscope, live"
@@ -44,9 +56,11 @@ class Cache:
         return key in self._known
 
     def get(self, key: str) -> Any:
+        """Return what was put under `key`."""
         return self._known[key]
 
     def put(self, key: str, value: Any) -> None:
+        """Keep `value`, which JSON can hold, here and in the file."""
         self._known[key] = value
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps([key, value]) + "\n")
@@ -94,9 +108,7 @@ def planted_pieces(size: Size, cache: Cache) -> Iterator[tuple[str, str, float, 
                 if key not in cache:
                     seed = [size.seed, 2, PLANTED_IN.index(f.name), FAULTS.index(fault), SIZES.index(sigmas)]
                     rngs = [np.random.default_rng([*seed, i]) for i in range(size.planted)]
-                    drawn = [
-                        planted_loss(rng, f, SIGMAS[i % len(SIGMAS)], fault, sigmas) for i, rng in enumerate(rngs)
-                    ]
+                    drawn = [planted_loss(rng, f, SIGMAS[i % len(SIGMAS)], fault, sigmas) for i, rng in enumerate(rngs)]
                     cache.put(key, _planted([x for x, _ in drawn], [k for _, k in drawn]))
                 yield f.name, fault, sigmas, cache.get(key)
 

@@ -12,7 +12,7 @@ from trainscope.core.run import Run, Series
 
 
 def unrecovered(rng: np.random.Generator) -> Planted:
-    """A jump to two to five times the level, of which a twelfth to a quarter stays."""
+    """Plant a jump to two to five times the level, of which a twelfth to a quarter stays."""
     run = base(rng, low=600)
     x = run.series["train/loss"].value.copy()
     at = int(len(x) * rng.uniform(0.3, 0.7))
@@ -23,7 +23,7 @@ def unrecovered(rng: np.random.Generator) -> Planted:
 
 
 def gone_to_zero(rng: np.random.Generator) -> Planted:
-    """The loss is exactly 0 from one step on."""
+    """Make the loss exactly 0 from one step on."""
     run = base(rng)
     x = run.series["train/loss"].value.copy()
     at = int(len(x) * rng.uniform(0.2, 0.9))
@@ -32,7 +32,7 @@ def gone_to_zero(rng: np.random.Generator) -> Planted:
 
 
 def noisy_evaluation(rng: np.random.Generator) -> Planted:
-    """A held-out loss whose noise is a quarter to a half of its level."""
+    """Plant a held-out loss whose noise is a quarter to a half of its level."""
     run = base(rng)
     n = int(rng.integers(12, 80))
     step = np.unique(np.linspace(1, run.series["train/loss"].step[-1], n).astype(int))
@@ -43,7 +43,7 @@ def noisy_evaluation(rng: np.random.Generator) -> Planted:
 
 
 def missing_rows(rng: np.random.Generator) -> Planted:
-    """A tenth to a third of the rows, in one stretch, was never written."""
+    """Leave out a tenth to a third of the rows, in one stretch."""
     run = base(rng)
     n = len(run.series["train/loss"])
     a = int(n * rng.uniform(0.2, 0.6))
@@ -57,7 +57,7 @@ def missing_rows(rng: np.random.Generator) -> Planted:
 
 
 def collapsed_policy(rng: np.random.Generator) -> Planted:
-    """A reward that is gained and then lost for good."""
+    """Plant a reward that is gained and then lost for good."""
     n = int(rng.integers(300, 3000))
     t = np.linspace(0.0, 1.0, n)
     at = int(n * rng.uniform(0.4, 0.7))
@@ -69,7 +69,7 @@ def collapsed_policy(rng: np.random.Generator) -> Planted:
 
 
 def lost_game(rng: np.random.Generator) -> Planted:
-    """A discriminator whose loss falls to nothing while the generator's climbs."""
+    """Plant a discriminator whose loss falls to nothing while the generator's climbs."""
     n = int(rng.integers(400, 3000))
     t = np.arange(n)
     at = int(n * rng.uniform(0.2, 0.5))
@@ -84,4 +84,11 @@ def lost_game(rng: np.random.Generator) -> Planted:
     return Run("synthetic", "synthetic", "synthetic", series), {"gan_imbalance"}, at, n
 
 
-MORE_FAULTS: tuple[Fault, ...] = (unrecovered, gone_to_zero, noisy_evaluation, missing_rows, collapsed_policy, lost_game)
+MORE_FAULTS: tuple[Fault, ...] = (
+    unrecovered,
+    gone_to_zero,
+    noisy_evaluation,
+    missing_rows,
+    collapsed_policy,
+    lost_game,
+)

@@ -64,9 +64,7 @@ def _noise(rng: np.random.Generator, f: Family, steps: int) -> FloatArray:
     return np.asarray(e * (1.0 + 0.5 * np.exp(-np.arange(steps) / 300.0)))
 
 
-def planted_loss(
-    rng: np.random.Generator, f: Family, sigma: float, fault: str, size: float
-) -> tuple[FloatArray, int]:
+def planted_loss(rng: np.random.Generator, f: Family, sigma: float, fault: str, size: float) -> tuple[FloatArray, int]:
     """Return a loss of shape (STEPS,) and the step at which its fault begins.
 
     Parameters
