@@ -12,6 +12,7 @@ from trainscope.cli.explain import parameter_meanings, toml_value
 from trainscope.core.metrics import CANONICAL
 from trainscope.detectors import DETECTORS
 from trainscope.detectors.base import Detector
+from trainscope.detectors.measured import measured
 
 _PARAMETER = re.compile(r"^(\w+(?:, \w+)*): (.*)$")
 
@@ -50,6 +51,7 @@ def _page(detector: Detector[Any]) -> str:
     for heading, lines in found.items():
         parts.append(f"**{heading}**")
         parts.append(_parameters(detector, lines) if heading == "Parameters" else body(lines))
+    parts += ["**Measured**", " ".join(cell(line) for line in measured(detector.id))]
     return "\n\n".join(parts)
 
 

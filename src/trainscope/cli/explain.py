@@ -17,16 +17,22 @@ if TYPE_CHECKING:
     from trainscope.detectors.base import Detector
     from trainscope.diagnosis.base import Comparer
 
+WIDTH = 120
+"""Of the lines of a detector's page."""
+
 
 @click.command(short_help="Print all about one detector.")
 @click.argument("detector", metavar="ID")
 def explain(detector: str) -> ExitCode:
-    """Print all about one detector: what it finds, how, where it errs, and its parameters."""
+    """Print all about one detector: what it finds, how, where and how often it errs, and its parameters."""
     from trainscope.detectors import by_id
+    from trainscope.detectors.measured import measured
     from trainscope.diagnosis.compare import COMPARERS
 
     found = next((c for c in COMPARERS if c.id == detector), None) or by_id(detector)
-    written = write_stdout(f"{found.page.strip()}\n\n{_settings(found)}")
+    figures = "".join(f"    {line}\n" for said in measured(found.id) for line in textwrap.wrap(said, WIDTH - 4))
+    figures = f"Measured\n{figures}\n" if figures else ""
+    written = write_stdout(f"{found.page.strip()}\n\n{figures}{_settings(found)}")
     return ExitCode.PASS if written else ExitCode.CANNOT_JUDGE
 
 

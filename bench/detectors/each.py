@@ -1,0 +1,161 @@
+"""False alarms and misses of each detector by itself."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from planted import FAULTS, Fault
+from synthetic import Setting, healthy
+
+from detectors.intervals import rate, share
+from detectors.measure import Cache
+from detectors.more_faults import MORE_FAULTS
+from detectors.ours import CHOSEN
+from detectors.owners import PLANTED, TRAINED, WHY_NOT
+from trainscope.core.finding import Finding, Severity
+from trainscope.core.run import Run
+from trainscope.detectors import DETECTORS, judge
+from trainscope.readers import read_runs
+
+NOISE = ("t3", 0.3)
+"""Student-t noise with three degrees of freedom and lag-1 autocorrelation 0.3: what breaks fixed thresholds."""
+LEVELS = (0.005, 0.015, 0.05, 0.15)
+ROWS, BLOCK = 2_000, 20
+
+
+def alarms(run: Run) -> list[Finding]:
+    return [f for f in judge(run, CHOSEN).findings if f.severity >= Severity.WARNING]
+
+
+def healthy_runs(seed: int, runs: int, cache: Cache) -> dict[str, Any]:
+    """Judge healthy logs with learning rate, gradient norm, time and evaluations; count alarms by detector."""
+    by_detector: collections.Counter[str] = collections.Counter()
+    flagged = 0
+    for block in range(0, runs, BLOCK):
+        key = f"each healthy {seed} {block}"
+        if key not in cache:
+            found = [alarms(_healthy(seed, i)) for i in range(block, block + BLOCK)]
+            counts = collections.Counter(f.detector for one in found for f in one)
+            cache.put(key, {"alarms": dict(counts), "flagged": sum(map(bool, found))})
+        by_detector.update(cache.get(key)["alarms"])
+        flagged += cache.get(key)["flagged"]
+    judged = -(-runs // BLOCK) * BLOCK
+    return {"alarms": dict(by_detector), "flagged": flagged, "runs": judged, "steps": judged * ROWS}
+
+
+def _healthy(seed: int, i: int) -> Run:
+    setting = Setting(ROWS, *NOISE, sd=LEVELS[i % len(LEVELS)])
+    return healthy(np.random.default_rng([seed, 3, i]), setting)
+
+
+def planted_runs(seed: int, replicas: int, cache: Cache) -> dict[str, dict[str, int]]:
+    """Return for each fault how many runs its own detector found, another that may name it, and none."""
+    owner = {fault: detector for detector, faults in PLANTED.items() for fault in faults}
+    out = {}
+    for number, fault in enumerate((*FAULTS, *MORE_FAULTS)):
+        key = f"each planted {seed} {replicas} {fault.__name__}"
+        if key not in cache:
+            cache.put(key, dict(_outcomes(fault, owner[fault.__name__], seed, number, replicas)))
+        out[fault.__name__] = cache.get(key)
+    return out
+
+
+def _outcomes(fault: Fault, owner: str, seed: int, number: int, replicas: int) -> collections.Counter[str]:
+    outcomes: collections.Counter[str] = collections.Counter(own=0, other=0, none=0)
+    for i in range(replicas):
+        run, kinds, begin, end = fault(np.random.default_rng([seed, 4, number, i]))
+        margin = 0.03 * float(run.last_step or 0)
+        right = {
+            f.detector
+            for f in alarms(run)
+            if f.detector in kinds and f.start_step is not None and f.end_step is not None
+            and f.end_step >= begin - margin and f.start_step <= end + margin
+        }  # fmt: skip
+        outcomes["own" if owner in right else "other" if right else "none"] += 1
+    return outcomes
+
+
+def recordings(folder: Path, cache: Cache) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield fault, way of recording and the detectors that speak, for each training of ``bench/diagnosis/run.py``."""
+    for one in sorted(folder.iterdir()):
+        name = one.name.rpartition("-")[0]
+        for door in ("recorder", "smoke"):
+            if not (one / door).is_dir():
+                continue
+            key = f"each recorded {one.name} {door}"
+            if key not in cache:
+                found = [f for run in read_runs(str(one / door)) for f in alarms(run)]
+                cache.put(key, sorted({f.detector for f in found}))
+            yield name, door, cache.get(key)
+
+
+def figures(
+    healthy_: dict[str, Any],
+    planted: dict[str, dict[str, int]],
+    recorded: list[tuple[str, str, list[str]]],
+    controls: set[str],
+) -> dict[str, Any]:
+    """Return what was measured of each detector, as the table beside the detectors holds it."""
+    quiet = [found for name, _, found in recorded if name in controls]
+    table: dict[str, Any] = {}
+    for detector in DETECTORS:
+        entry: dict[str, Any] = {}
+        if detector.id in PLANTED:
+            count, steps = healthy_["alarms"].get(detector.id, 0), healthy_["steps"]
+            entry["logs"] = {"alarms": count, "steps": steps, "high": round(rate(count, steps).high, 4)}
+            entry["faults"] = _faults({f: planted[f] for f in PLANTED[detector.id]})
+        if quiet:
+            flagged = sum(detector.id in found for found in quiet)
+            entry["recordings"] = {
+                "flagged": flagged,
+                "runs": len(quiet),
+                "high": round(share(flagged, len(quiet)).high, 4),
+            }
+        if detector.id in TRAINED:
+            entry["trainings"] = _trainings(detector.id, recorded)
+        if detector.id in WHY_NOT:
+            entry["why_not"] = WHY_NOT[detector.id]
+        table[detector.id] = entry
+    return table
+
+
+def _faults(planted: dict[str, dict[str, int]]) -> dict[str, Any]:
+    runs = sum(sum(f.values()) for f in planted.values())
+    missed = sum(f["none"] for f in planted.values())
+    bounds = share(missed, runs)
+    each = {name: {"found": f["own"] + f["other"], "runs": sum(f.values())} for name, f in planted.items()}
+    return {
+        "runs": runs,
+        "missed": missed,
+        "low": round(bounds.low, 4),
+        "high": round(bounds.high, 4),
+        "other": sum(f["other"] for f in planted.values()),
+        "each": each,
+    }
+
+
+def _trainings(detector: str, recorded: list[tuple[str, str, list[str]]]) -> dict[str, dict[str, int]]:
+    out: dict[str, dict[str, int]] = {}
+    for fault in TRAINED[detector]:
+        found = [detector in said for name, _, said in recorded if name == fault]
+        if found:
+            out[fault] = {"found": sum(found), "runs": len(found)}
+    return out
+
+
+def detector_table(table: dict[str, Any]) -> str:
+    """Return a Markdown table, a row a detector."""
+    rows = ["| detector | false alarms per 10,000 steps (at most) | healthy recordings flagged | faults missed |"]
+    rows.append("| --- | --- | --- | --- |")
+    for name, e in table.items():
+        logs = f"{e['logs']['alarms']} in {e['logs']['steps']:,} ({e['logs']['high']:.2f})" if "logs" in e else ""
+        quiet = f"{e['recordings']['flagged']}/{e['recordings']['runs']}" if "recordings" in e else ""
+        missed = f"{e['faults']['missed']}/{e['faults']['runs']}" if "faults" in e else ""
+        for fault, f in e.get("trainings", {}).items():
+            missed += f" {fault} {f['runs'] - f['found']}/{f['runs']}"
+        rows.append(f"| `{name}` | {logs} | {quiet} | {missed.strip() or 'not measured here'} |")
+    return "\n".join(rows)

@@ -1,0 +1,63 @@
+"""Which planted or trained-in fault belongs to which detector, and why some have none here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+PLANTED: Mapping[str, tuple[str, ...]] = {
+    "non_finite": ("not_a_number",),
+    "zero_loss": ("gone_to_zero",),
+    "divergence": ("slow_divergence", "blow_up"),
+    "unrecovered_spike": ("unrecovered",),
+    "spikes": ("spike_point", "spike_decay", "spike_early"),
+    "loss_shift": ("level_shift",),
+    "plateau": ("flat", "stuck"),
+    "oscillation": ("oscillating",),
+    "overfitting": ("overfit",),
+    "eval_noise": ("noisy_evaluation",),
+    "loss_floor": ("leak",),
+    "reward_collapse": ("collapsed_policy",),
+    "gan_imbalance": ("lost_game",),
+    "grad_norm": ("grad_burst", "grad_drift", "clipped"),
+    "grad_vanishing": ("grad_gone",),
+    "lr_schedule": ("rate_jump", "rate_restart"),
+    "lr_zero": ("rate_zero",),
+    "throughput": ("slower",),
+    "step_order": ("missing_rows",),
+}
+"""Detector to faults of ``bench/planted.py`` and ``more_faults.py`` that are its own."""
+
+TRAINED: Mapping[str, tuple[str, ...]] = {
+    "parameters_not_training": ("left_out_block",),
+    "stale_gradients": ("no_zero_grad",),
+    "optimizer_state": ("resume_optimizer", "resume_both"),
+    "bad_batch": ("garbage_batch", "repeated_tokens"),
+    "repeated_batches": ("loader_loop",),
+    "unigram_floor": ("shuffled_labels",),
+    "train_eval_gap": ("overfit_1500", "loader_loop"),
+    "router": ("hot_router",),
+    "attention_logits": ("rate_1e-1",),
+    "dead_units": ("dead_relu",),
+    "weight_norm": ("decay_10",),
+}
+"""Detector to faults of ``bench/diagnosis/faults.py`` that are its own."""
+
+_COUNTED = (
+    "an exact count of calls or steps without a threshold on noise; bugs and harmless changes of its kind are in the "
+    "benchmark of the gate (docs/gate.md)"
+)
+WHY_NOT: Mapping[str, str] = {
+    "non_finite_origin": "says where a value that is not finite came from; whether there is one is exact",
+    "clipping": _COUNTED,
+    "scheduler_pace": _COUNTED,
+    "declared_schedule": _COUNTED,
+    "step_accounting": _COUNTED,
+    "skipped_batches": _COUNTED,
+    "eval_mode": _COUNTED,
+    "initial_loss": "compares the first loss with what the labels allow; bugs of its kind are in the benchmark of the "
+    "gate (docs/gate.md)",
+    "rank_divergence": "compares the weights of two ranks bit by bit; the training of this bench has one rank",
+    "graph_leak": "needs a training whose memory grows; this bench has none",
+    "expectation": "checks what the user wrote down, and nothing else",
+}
+"""Detectors whose misses this bench does not measure, and why."""

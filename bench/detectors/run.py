@@ -1,0 +1,75 @@
+"""Measure every detector: false alarms, detection and delay, beside the rules that other tools ship.
+
+    python bench/detectors/run.py [--cache FOLDER] [--seed 9] [--healthy 42] [--planted 9] [--runs 200]
+                                  [--replicas 20] [--recordings FOLDER] [--curves FILE] [--write]
+
+Prints the tables of docs/evidence.md. ``--recordings`` is the cache of ``bench/diagnosis/run.py``, where there is one.
+``--write`` puts the figures of each detector into the table that ``trainscope explain`` reads. What was measured
+before with the same options is taken from the cache; seeds 1 to 8 are for development.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "diagnosis"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from detectors.compare import comparison
+from detectors.each import detector_table, figures, healthy_runs, planted_runs, recordings
+from detectors.measure import Cache, Size, healthy_pieces, planted_pieces
+from trainscope.detectors.measured import FIGURES
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cache", type=Path, default=Path("out/detectors"), help="folder of what was measured")
+    parser.add_argument("--seed", type=int, default=9)
+    parser.add_argument("--healthy", type=int, default=42, help="healthy curves of each kind of noise")
+    parser.add_argument("--planted", type=int, default=9, help="curves of each fault, size and noise")
+    parser.add_argument("--runs", type=int, default=200, help="healthy logs that every detector judges")
+    parser.add_argument("--replicas", type=int, default=20, help="logs of each fault of bench/planted.py")
+    parser.add_argument("--recordings", type=Path, help="the cache of bench/diagnosis/run.py")
+    parser.add_argument("--part", choices=("curves", "each", "both"), default="both")
+    parser.add_argument("--curves", type=Path, help="write the curves of delay against false alarms (HTML)")
+    parser.add_argument("--write", action="store_true", help="rewrite src/trainscope/detectors/measured.json")
+    options = parser.parse_args()
+    if options.part != "each":
+        size = Size(options.seed, options.healthy, options.planted)
+        cache = Cache(options.cache / "curves.jsonl")
+        healthy, planted = dict(healthy_pieces(size, cache)), list(planted_pieces(size, cache))
+        print(comparison(healthy, planted))
+        if options.curves:
+            from detectors.curves import draw
+
+            draw(healthy, planted, options.curves)
+    if options.part != "curves":
+        each(options)
+
+
+def each(options: argparse.Namespace) -> None:
+    """Measure the detectors one by one, print the table, and keep it where `trainscope explain` finds it."""
+    cache = Cache(options.cache / "each.jsonl")
+    healthy = healthy_runs(options.seed, options.runs, cache)
+    planted = planted_runs(options.seed, options.replicas, cache)
+    recorded, controls = [], set()
+    if options.recordings:
+        from faults import HEALTHY
+
+        recorded, controls = list(recordings(options.recordings, cache)), set(HEALTHY)
+    table = figures(healthy, planted, recorded, controls)
+    print(f"\nhealthy logs flagged: {healthy['flagged']} of {healthy['runs']}\n")
+    print(detector_table(table))
+    if options.write:
+        command = f"bench/detectors/run.py --seed {options.seed} --runs {options.runs} --replicas {options.replicas}"
+        if options.recordings:
+            command += " --recordings out/diagnosis"
+        text = json.dumps({"command": command, "detectors": table}, indent=2) + "\n"
+        FIGURES.write_text(text, encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()
