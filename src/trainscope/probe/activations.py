@@ -110,6 +110,13 @@ class Activations:
         self._handles = []
         self._armed = False
 
+    def look_again(self) -> None:
+        """List the modules anew."""
+        self._leaves = None
+        if self._armed:
+            self.disarm()
+            self.arm()
+
     def collect(self) -> Sampled | None:
         """Return what was seen since the last call, None if nothing was."""
         seen, self._seen = self._seen, {}
@@ -135,7 +142,7 @@ class Activations:
             if torch.compiler.is_compiling() or not self._counts():
                 return
             tensor = main_tensor(output)
-            if tensor is not None and tensor.numel():
+            if tensor is not None and tensor.numel() and not tensor.is_meta:
                 with torch.no_grad():
                     self._note(name, module, dense(tensor))
 
