@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from trainscope.core import environment
 from trainscope.core.config_files import read_table
+from trainscope.core.config_values import encodes, plain
 from trainscope.core.errors import ConfigError, did_you_mean
 from trainscope.core.profiles import PROFILES
 
@@ -52,8 +53,11 @@ class TrainScopeConfig(BaseModel):
     spike_window_after: AtLeast0 = 10
     """Steps after a spike that are saved with it."""
     n_histogram_bins: Annotated[int, Field(ge=2, le=4096)] = 16
+    """Bins of a weight histogram."""
     histogram_every_n_steps: AtLeast1 = 50
+    """Weight histograms every n-th step."""
     activation_metrics_every_n_steps: AtLeast1 = 5
+    """Activations, attention and Adam's moments every n-th step."""
     activation_layer_filter: list[str] | None = None
     """Only modules whose dotted name contains one of these; None means every leaf module."""
     stop_on_spike: bool = False
@@ -67,6 +71,7 @@ class TrainScopeConfig(BaseModel):
     device: str | None = None
     """Where statistics are computed; None means where each tensor already is."""
     track_memory: bool = True
+    """Record the memory of the process and of CUDA."""
     checkpoint_on_spike: bool | str | None = None
     """True writes ``checkpoints/<step>.pt``; a string is a path with ``{step}`` in it."""
     rng_every_n_steps: AtLeast0 = 0
@@ -100,7 +105,7 @@ class TrainScopeConfig(BaseModel):
     @field_validator("run_dir", "run_name", "storage_uri")
     @classmethod
     def _can_be_a_path(cls, value: str | None) -> str | None:
-        if value is not None and (not value or "\0" in value or not _encodes(value)):
+        if value is not None and (not value or "\0" in value or not encodes(value)):
             raise ValueError("expected text that can be a path")
         return value
 
@@ -160,7 +165,7 @@ class TrainScopeConfig(BaseModel):
 
     def to_dict(self) -> dict[str, Any]:
         """Return every field, plug-in objects as their dotted path: fit for JSON."""
-        return {name: _plain(getattr(self, name)) for name in type(self).model_fields}
+        return {name: plain(getattr(self, name)) for name in type(self).model_fields}
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> TrainScopeConfig:
@@ -227,22 +232,3 @@ def _reason(error: ValidationError) -> str:
         return f"unknown field {key!r}" + (f"; {hint}" if hint else did_you_mean(key, TrainScopeConfig.model_fields))
     message = first["msg"].removeprefix("Value error, ")
     return f"{key} = {first['input']!r:.60}: {message[0].lower()}{message[1:]}"
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    kind = value if isinstance(value, type) else type(value)
-    return f"{kind.__module__}.{kind.__qualname__}"
