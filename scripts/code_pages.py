@@ -16,6 +16,7 @@ from markdown_text import cell, table
 from trainscope.cli.exit_codes import ExitCode
 from trainscope.cli.explain import parameter_meanings, toml_value
 from trainscope.cli.main import COMMANDS, cli
+from trainscope.core.config import TrainScopeConfig
 from trainscope.core.metrics import CANONICAL, Kind
 from trainscope.core.settings import Settings
 from trainscope.core.vocabulary import REWARDS, SIDED, SPELLINGS
@@ -85,6 +86,14 @@ def settings_keys() -> str:
     return table(("key", "type", "default", "meaning"), rows)
 
 
+def recorder_settings() -> str:
+    """Return the table of the recorder's settings."""
+    meanings = parameter_meanings(TrainScopeConfig)
+    defaults = TrainScopeConfig().to_dict()
+    rows = [(f"`{name}`", f"`{defaults[name]!r}`", cell(meanings[name])) for name in TrainScopeConfig.model_fields]
+    return table(("field", "default", "meaning"), rows)
+
+
 def _kind(annotation: object) -> str:
     if get_origin(annotation) is Literal:
         return ", ".join(f'`"{word}"`' for word in get_args(annotation))
@@ -128,6 +137,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "help": helps,
     "exit_codes": exit_codes,
     "settings_keys": settings_keys,
+    "recorder_settings": recorder_settings,
     "metric_names": metric_names,
     "metric_kinds": metric_kinds,
     "rooms": rooms,

@@ -56,6 +56,17 @@ def test_every_field_has_its_documented_default():
         ("run_name", "../outside"),
         ("run_name", ""),
         ("storage_uri", 3),
+        ("storage_uri", "nonsense"),
+        ("storage_uri", ""),
+        ("run_dir", ""),
+        ("run_dir", "a\0b"),
+        ("run_dir", "\ud800"),
+        ("run_name", "\ud800"),
+        ("run_name", ".hidden"),
+        ("run_name", "x" * 201),
+        ("n_histogram_bins", 2**40),
+        ("spike_window_after", 2**70),
+        ("decimation_factor", 2**31),
     ],
 )
 def test_a_wrong_value_is_one_line_that_starts_with_its_field(field, value):
@@ -103,6 +114,10 @@ def test_yaml_json_and_toml_say_the_same(tmp_path, name, text):
         ("c.json", "{", "not valid JSON"),
         ("c.toml", "a = ", "not valid TOML"),
         ("c.yaml", "- 1\n", "expected a table"),
+        ("c.yaml", "1: 2\n", "1: the name of a setting must be text"),
+        ("c.json", "[" * 100_000, "nested too deeply"),
+        ("c.yaml", "[" * 3_000, "nested too deeply"),
+        ("c.json", "", "not valid JSON"),
         ("c.yaml", "decimation_factor: x\n", "decimation_factor = 'x'"),
         ("c.yaml", "profile: prodction\n", "did you mean 'production'"),
         ("c.yaml", "profile: 3\n", "no such profile"),
@@ -199,3 +214,25 @@ def test_plug_in_objects_become_text_in_the_dictionary():
     config = TrainScopeConfig(metric_plugins=[json.JSONEncoder, json.JSONEncoder()])
     assert config.to_dict()["metric_plugins"] == ["json.encoder.JSONEncoder"] * 2
     json.dumps(config.to_dict())
+
+
+@pytest.mark.parametrize(("name", "text"), [("c.json", '{"rank": 1}'), ("c.toml", "rank = 1"), ("c.yaml", "rank: 1")])
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path, name, text):
+    (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert load_config(tmp_path / name).rank == 1
+
+
+@pytest.mark.parametrize("name", ["c.yaml", "c.toml"])
+def test_an_empty_file_sets_nothing(tmp_path, name):
+    (tmp_path / name).write_bytes(b"")
+    assert load_config(tmp_path / name) == TrainScopeConfig()
+
+
+def test_a_folder_a_missing_file_and_one_that_is_not_utf8_are_one_line_each(tmp_path):
+    (tmp_path / "folder.yaml").mkdir()
+    (tmp_path / "latin.yaml").write_bytes("run_name: café".encode("latin1"))
+    said = {"folder.yaml": "Is a directory", "none.yaml": "No such file or directory", "latin.yaml": "not UTF-8"}
+    for name, words in said.items():
+        with pytest.raises(ConfigError, match=f"^{tmp_path / name}: cannot be read \\({words}") as error:
+            load_config(tmp_path / name)
+        assert "\n" not in str(error.value)

@@ -190,6 +190,13 @@ def test_a_plug_in_needs_only_warmup_and_update():
         ("z_score", {"robust": 1}, "expected bool"),
         ("z_score", {"threshold": "high"}, "expected float"),
         ("z_score", {"threshold": -1.0}, "must not be negative"),
+        ("changepoint", {"window": 10**12}, "window = 1000000000000: must not exceed 100000"),
+        ("changepoint", {"warmup": 0}, "warmup = 0: must be at least 5"),
+        ("z_score", {"warmup": 1}, "warmup = 1: must be at least 2"),
+        ("percentile", {"warmup": 0}, "warmup = 0: must be at least 2"),
+        ("percentile", {"upper": 1000.0}, "upper = 1000.0: must not exceed 100"),
+        ("percentile", {"run_steps": 0}, "run_steps = 0: must be at least 1"),
+        ("expert_utilization_drift", {"run_steps": 0}, "run_steps = 0: must be at least 1"),
     ],
 )
 def test_a_wrong_detector_or_parameter_is_named(name, params, said):
@@ -206,3 +213,18 @@ def test_memory_does_not_grow_with_the_run():
             detector.update(value)
         sizes.append(len(pickle.dumps(detector)))
     assert sizes[2] <= sizes[0] + 64
+
+
+def learned(seed, n=6000):
+    """A loss that falls to what float32 leaves of it: rounding to whole units, and now and then a rare example."""
+    rng = np.random.default_rng(seed)
+    level = 1e-7 + 4 * np.exp(-np.arange(n) / 120)
+    return np.abs(np.round((level * rng.lognormal(0, 0.6, n) + (rng.random(n) < 0.01) * 2e-6) / 7.45e-9) * 7.45e-9)
+
+
+def test_the_rounding_of_a_loss_that_is_all_but_0_is_no_spike_and_an_explosion_out_of_it_is():
+    assert sum(len(alarms(ChangePoint(), learned(seed))) for seed in range(10)) == 0
+    x = learned(0)
+    x[5000:5040] += 1e-6 * 1.5 ** np.arange(40)  # passes 0.001, a tenth of a percent of the start, at step 5018
+    found = alarms(ChangePoint(), x)
+    assert 5000 < found[0] <= 5018

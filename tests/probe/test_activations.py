@@ -71,6 +71,17 @@ def test_gradient_accumulation_counts_every_micro_batch(attach, stats):
         net.zero_grad()
 
 
+def test_a_loop_that_trains_for_long_without_telling_does_not_fill_the_memory(attach, stats, monkeypatch):
+    monkeypatch.setattr("trainscope.probe.activations.MOST_FORWARDS", 2)
+    net = Net()
+    probe = attach(net)
+    for x in batches():
+        net(x).sum().backward()
+    (reading,) = probe.read([probe.measure()])
+    close(stats(reading, "act"), truth(torch.cat([net.hidden(x) for x in batches()[:2]])))
+    assert reading.scalars["micro_batches"] == 3
+
+
 def test_evaluation_forwards_do_not_count(attach, stats):
     net = Net()
     probe = attach(net)

@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch")
 
 from tests.recorder.conftest import batch_of, columns, loss_of, make_training  # noqa: E402
 
-from trainscope import TrainScope  # noqa: E402
-from trainscope.core.errors import RecorderError  # noqa: E402
+from trainscope import TrainScope, TrainScopeConfig  # noqa: E402
+from trainscope.core.errors import ConfigError, RecorderError  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -113,6 +113,10 @@ def test_a_loss_of_any_numeric_type_is_taken(scope_of, training, kind):
         ({"loss": "nan?"}, r"^loss = 'nan\?': expected a number"),
         ({"loss": None}, r"^loss = None: expected a number"),
         ({"loss": torch.ones(3)}, r"^loss: expected one real number, got shape \(3,\)"),
+        ({"loss": torch.ones(1, device="meta")}, r"^loss: expected one real number"),
+        ({"loss": 1.0, "step": -2}, r"^step = -2: expected a whole number from 0 to"),
+        ({"loss": 1.0, "step": 2**63}, r"^step = 9223372036854775808: expected a whole number from 0 to"),
+        ({"loss": 1.0, "batch_index": 2**70}, r"^batch_index = \d+: expected a whole number from"),
         ({"loss": 1.0, "step": 1.5}, r"^step = 1\.5: expected a whole number"),
         ({"loss": 1.0, "batch_index": "7"}, r"^batch_index = '7': expected a whole number"),
         ({"loss": 1.0, "scaler": 1024.0}, r"^scaler = 1024\.0: expected a GradScaler"),
@@ -135,3 +139,10 @@ def test_a_model_in_place_of_the_optimizer_is_told_when_the_recorder_is_made(tra
         TrainScope(model, model)
     with pytest.raises(RecorderError, match=r"^optimizer: the list is empty"):
         TrainScope(model, [])
+
+
+@pytest.mark.parametrize("device", ["x", "cuda:99", "meta", "../x", "a\nb", "\ud800"])
+def test_a_device_that_cannot_be_used_is_told_when_the_recorder_is_made(training, device):
+    with pytest.raises(ConfigError, match=r"^device = ") as error:
+        TrainScope(*training, TrainScopeConfig(device=device))
+    assert "\n" not in str(error.value)

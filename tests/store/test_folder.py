@@ -1,5 +1,6 @@
 import multiprocessing
 import resource
+import shutil
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,21 @@ def test_a_folder_that_vanishes_is_an_error_of_one_line_and_writing_goes_on_when
     writer.close()
     step, _ = RunReader(writer.path).layer_points("head.bias", "grad_l2_norm")
     assert set(range(10)) | set(range(25, 40)) <= set(step.tolist())
+
+
+def test_a_journal_that_somebody_deleted_costs_its_steps_and_nothing_else(tmp_path):
+    writer = make(tmp_path, range(20))
+    shutil.rmtree(writer.path / "journal")
+    with pytest.raises(StoreError, match=r"\.arrow: cannot be written"):
+        record(writer, range(20, 30))
+    (writer.path / "journal").mkdir()
+    record(writer, range(30, 40))
+    writer.close()
+    step, _ = RunReader(writer.path).layer_points("head.bias", "grad_l2_norm")
+    assert step.tolist() == list(range(30, 40))
+    resumed = RunWriter.create(config(tmp_path, resume=True), meta={})  # the lock is free
+    assert resumed.next_step == 40
+    resumed.close()
 
 
 def _fill_disk(root, found):

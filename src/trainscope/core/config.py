@@ -7,7 +7,6 @@ what the code itself passes.
 from __future__ import annotations
 
 import os
-import types
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,35 +15,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from trainscope.core import environment
 from trainscope.core.config_files import read_table
+from trainscope.core.config_values import encodes, plain
 from trainscope.core.errors import ConfigError, did_you_mean
+from trainscope.core.profiles import PROFILES
 
-AtLeast0 = Annotated[int, Field(ge=0)]
-AtLeast1 = Annotated[int, Field(ge=1)]
-
-PROFILES: Mapping[str, Mapping[str, Any]] = types.MappingProxyType(
-    {
-        "default": {},
-        "minimal": {
-            "full_resolution_window": 250,
-            "decimation_factor": 20,
-            "histogram_every_n_steps": 100,
-            "activation_metrics_every_n_steps": 50,
-            "activation_layer_filter": ["attn", "mlp"],
-            "track_memory": False,
-        },
-        "debug": {
-            "full_resolution_window": 2000,
-            "histogram_every_n_steps": 1,
-            "activation_metrics_every_n_steps": 1,
-        },
-        "production": {
-            "full_resolution_window": 1000,
-            "checkpoint_on_spike": True,
-            "rng_every_n_steps": 100,
-        },
-    }
-)
-"""Named bundles of defaults, chosen with the key ``profile`` or the variable ``TRAINSCOPE_PROFILE``."""
+MOST = 2**31 - 1
+"""Of a number of steps: longer than any run, and it fits everywhere."""
+AtLeast0 = Annotated[int, Field(ge=0, le=MOST)]
+AtLeast1 = Annotated[int, Field(ge=1, le=MOST)]
+NAME_BYTES = 200
+"""Of a run's name; file systems allow 255, and a number and the rank must fit behind it."""
 
 _MOVED = {"spike_threshold": "thresholds live in the detector: detector = {name = 'z_score', threshold = 3.5}"}
 
@@ -72,9 +52,12 @@ class TrainScopeConfig(BaseModel):
     """Steps before a spike that are saved with it."""
     spike_window_after: AtLeast0 = 10
     """Steps after a spike that are saved with it."""
-    n_histogram_bins: Annotated[int, Field(ge=2)] = 16
+    n_histogram_bins: Annotated[int, Field(ge=2, le=4096)] = 16
+    """Bins of a weight histogram."""
     histogram_every_n_steps: AtLeast1 = 50
+    """Weight histograms every n-th step."""
     activation_metrics_every_n_steps: AtLeast1 = 5
+    """Activations, attention and Adam's moments every n-th step."""
     activation_layer_filter: list[str] | None = None
     """Only modules whose dotted name contains one of these; None means every leaf module."""
     stop_on_spike: bool = False
@@ -88,6 +71,7 @@ class TrainScopeConfig(BaseModel):
     device: str | None = None
     """Where statistics are computed; None means where each tensor already is."""
     track_memory: bool = True
+    """Record the memory of the process and of CUDA."""
     checkpoint_on_spike: bool | str | None = None
     """True writes ``checkpoints/<step>.pt``; a string is a path with ``{step}`` in it."""
     rng_every_n_steps: AtLeast0 = 0
@@ -95,7 +79,9 @@ class TrainScopeConfig(BaseModel):
     resume: bool = False
     """Go on in the folder called `run_name`, if there is one."""
     integrations: dict[str, Any] = Field(default_factory=dict)
+    """Kept in ``meta.json``; nothing acts on it yet, and the recorder says so."""
     alerts: list[Any] = Field(default_factory=list)
+    """As `integrations`."""
     storage_uri: str | None = None
     """``s3://``, ``gs://``, ... root that the run is copied to while it is written."""
     detector: str | dict[str, Any] = Field(default_factory=lambda: {"name": "changepoint"})
@@ -116,11 +102,29 @@ class TrainScopeConfig(BaseModel):
     def _path_as_text(cls, value: object) -> object:
         return os.fspath(value) if isinstance(value, os.PathLike) else value
 
+    @field_validator("run_dir", "run_name", "storage_uri")
+    @classmethod
+    def _can_be_a_path(cls, value: str | None) -> str | None:
+        if value is not None and (not value or "\0" in value or not encodes(value)):
+            raise ValueError("expected text that can be a path")
+        return value
+
     @field_validator("run_name")
     @classmethod
     def _one_folder(cls, value: str | None) -> str | None:
-        if value is not None and (value in ("", ".", "..") or any(c in value for c in "/\\\0")):
-            raise ValueError("expected the name of one folder, without a slash")
+        if value is None:
+            return None
+        if value.startswith(".") or any(c in value for c in "/\\"):
+            raise ValueError("expected the name of one folder, without a slash or a dot in front")
+        if len(value.encode()) > NAME_BYTES:
+            raise ValueError(f"expected at most {NAME_BYTES} bytes")
+        return value
+
+    @field_validator("storage_uri")
+    @classmethod
+    def _has_a_scheme(cls, value: str | None) -> str | None:
+        if value is not None and "://" not in value:
+            raise ValueError("expected a URI such as s3://bucket/folder")
         return value
 
     @field_validator("checkpoint_on_spike")
@@ -161,7 +165,7 @@ class TrainScopeConfig(BaseModel):
 
     def to_dict(self) -> dict[str, Any]:
         """Return every field, plug-in objects as their dotted path: fit for JSON."""
-        return {name: _plain(getattr(self, name)) for name in type(self).model_fields}
+        return {name: plain(getattr(self, name)) for name in type(self).model_fields}
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> TrainScopeConfig:
@@ -228,14 +232,3 @@ def _reason(error: ValidationError) -> str:
         return f"unknown field {key!r}" + (f"; {hint}" if hint else did_you_mean(key, TrainScopeConfig.model_fields))
     message = first["msg"].removeprefix("Value error, ")
     return f"{key} = {first['input']!r:.60}: {message[0].lower()}{message[1:]}"
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    kind = value if isinstance(value, type) else type(value)
-    return f"{kind.__module__}.{kind.__qualname__}"

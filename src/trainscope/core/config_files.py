@@ -19,19 +19,26 @@ def read_table(path: Path) -> dict[str, Any]:
         If the file cannot be read or parsed, or holds something other than a table.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read ({error})") from None
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: cannot be read (not UTF-8: {error.reason} at byte {error.start})") from None
     suffix = path.suffix.lower()
     try:
         data = _parse(text, suffix)
+    except RecursionError:
+        raise ConfigError(f"{path}: not a table of settings (nested too deeply)") from None
     except ValueError as error:
         first = " ".join(str(error).split())
         raise ConfigError(f"{path}: not valid {suffix[1:].upper() or 'YAML'} ({first[:160]})") from None
     if data is None:
         return {}
-    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+    if not isinstance(data, dict):
         raise ConfigError(f"{path}: expected a table of settings, got {type(data).__name__}")
+    odd = next((key for key in data if not isinstance(key, str)), None)
+    if odd is not None:
+        raise ConfigError(f"{path}: {odd!r}: the name of a setting must be text")
     return data
 
 

@@ -27,6 +27,9 @@ ONLINE: Mapping[str, type[AnomalyDetector]] = MappingProxyType(
 )
 """Name in ``TrainScopeConfig.detector`` to class. `NonFinite` is not chosen: it always runs."""
 
+MOST_VALUES = 100_000
+"""Of a window, in steps: it is sorted while the training waits."""
+
 __all__ = ["ONLINE", "AnomalyDetector", "NonFinite", "Signal", "make_detector"]
 
 
@@ -36,7 +39,7 @@ def make_detector(name: str, params: Mapping[str, Any]) -> AnomalyDetector:
     Raises
     ------
     ConfigError
-        If there is none of that name, or a parameter is unknown or has the wrong type; names the nearest.
+        If there is none of that name, or a parameter is unknown, of a wrong type or out of range.
     """
     kind = ONLINE.get(name)
     if kind is None:
@@ -51,4 +54,9 @@ def make_detector(name: str, params: Mapping[str, Any]) -> AnomalyDetector:
             raise ConfigError(f"detector.{key} = {value!r}: expected {type(default).__name__}")
         if not isinstance(value, bool) and (value < 0 or value != value):
             raise ConfigError(f"detector.{key} = {value!r}: must not be negative")
-    return kind(**params)
+        if isinstance(value, int) and value > MOST_VALUES:
+            raise ConfigError(f"detector.{key} = {value!r}: must not exceed {MOST_VALUES}")
+    try:
+        return kind(**params)
+    except ValueError as error:
+        raise ConfigError(f"detector.{error}") from None

@@ -21,6 +21,8 @@ class Concentration(AnomalyDetector):
     """
 
     def __init__(self, threshold: float, run_steps: int = 3, warmup: int = 30) -> None:
+        if run_steps < 1:
+            raise ValueError(f"run_steps = {run_steps}: must be at least 1")
         self.warmup = warmup
         self._threshold, self._run_steps = threshold, run_steps
         self._seen = self._run = 0

@@ -34,6 +34,12 @@ class Percentile(AnomalyDetector):
         run_steps: int = 3,
         cooldown: int = 20,
     ) -> None:
+        if warmup < 2:
+            raise ValueError(f"warmup = {warmup}: must be at least 2")
+        if upper > 100.0:
+            raise ValueError(f"upper = {upper}: must not exceed 100")
+        if run_steps < 1:
+            raise ValueError(f"run_steps = {run_steps}: must be at least 1")
         self.warmup = warmup
         self._upper, self._run_steps, self._cooldown = upper, run_steps, cooldown
         self._values: deque[float] = deque(maxlen=max(window, warmup))

@@ -34,6 +34,8 @@ class ZScore(AnomalyDetector):
         robust: bool = False,
         cooldown: int = 20,
     ) -> None:
+        if warmup < 2:
+            raise ValueError(f"warmup = {warmup}: must be at least 2")
         self.warmup = warmup
         self._threshold, self._robust, self._cooldown = threshold, robust, cooldown
         self._values: deque[float] = deque(maxlen=max(window, warmup))

@@ -1,10 +1,10 @@
 """Activation statistics, from forward hooks that exist only during the steps that are sampled.
 
 Every training forward of the step counts, so that with gradient accumulation the numbers are over all
-micro-batches: extremes and dead units of all numbers, the rest of up to `SAMPLE` numbers of whole examples
-in each forward. A forward of the model in evaluation mode, under ``inference_mode``, or inside a backward
-(the second run of activation checkpointing) does not count. Modules compiled by ``torch.compile`` are left
-alone.
+micro-batches (up to `MOST_FORWARDS`): extremes and dead units of all numbers, the rest of up to `SAMPLE`
+numbers of whole examples in each forward. A forward of the model in evaluation mode, under
+``inference_mode``, or inside a backward (the second run of activation checkpointing) does not count, nor do
+tracing and functorch transforms. Modules compiled by ``torch.compile`` are left alone.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from .forward_moments import Forward, Meter
 from .names import modules
 from .tensors import dense
 
+MOST_FORWARDS = 256
+"""Of one module in one step: a loop that trains for long without telling must not fill the memory."""
 _SILENT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.Identity, nn.Flatten)
 _FUNCTIONS = (
     *(nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.RReLU, nn.ELU, nn.CELU, nn.SELU, nn.GELU, nn.SiLU),
@@ -110,6 +112,13 @@ class Activations:
         self._handles = []
         self._armed = False
 
+    def look_again(self) -> None:
+        """List the modules anew."""
+        self._leaves = None
+        if self._armed:
+            self.disarm()
+            self.arm()
+
     def collect(self) -> Sampled | None:
         """Return what was seen since the last call, None if nothing was."""
         seen, self._seen = self._seen, {}
@@ -134,8 +143,10 @@ class Activations:
         def hook(module: nn.Module, _args: object, output: object) -> None:
             if torch.compiler.is_compiling() or not self._counts():
                 return
+            if len(self._seen.get(name, ())) >= MOST_FORWARDS:
+                return
             tensor = main_tensor(output)
-            if tensor is not None and tensor.numel():
+            if tensor is not None and tensor.numel() and not tensor.is_meta:
                 with torch.no_grad():
                     self._note(name, module, dense(tensor))
 

@@ -6,7 +6,7 @@ attaching twice) does not come through here, nor does anything the training itse
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -39,17 +39,29 @@ class Boundary:
         if self.faults[kind] == 1:
             _LOG.warning("recorder fault, training goes on (%s: %s)", kind, error)
 
-    def guard(self, kind: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    def guard(self, kind: str) -> Callable[[Callable[..., None]], Hook]:
         """Return a decorator for hooks: what they raise stays here."""
+        return lambda hook: Hook(self, kind, hook)
 
-        def decorate(hook: Callable[..., None]) -> Callable[..., None]:
-            @functools.wraps(hook)
-            def guarded(*args: Any, **kwargs: Any) -> None:
-                try:
-                    hook(*args, **kwargs)
-                except Exception as error:  # noqa: BLE001  # the boundary itself
-                    self.note(kind, error)
 
-            return guarded
+class Hook:
+    """A hook whose faults go to a boundary.
 
-        return decorate
+    It hangs on the user's modules, which may be copied (an average of the weights) or pickled whole: the
+    copy gets a method of the standard library that does nothing, and needs nothing of ours.
+    """
+
+    __slots__ = ("_boundary", "_hook", "_kind")
+
+    def __init__(self, boundary: Boundary, kind: str, hook: Callable[..., None]) -> None:
+        self._boundary, self._kind, self._hook = boundary, kind, hook
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Call the hook."""
+        try:
+            self._hook(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001  # the boundary itself
+            self._boundary.note(self._kind, error)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (contextlib.nullcontext(), "__exit__")

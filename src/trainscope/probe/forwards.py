@@ -39,17 +39,19 @@ class Forwards:
 
     def attach(self) -> None:
         """Put the hooks in place."""
-        guard = self._boundary.guard("forward")
         compiling.listen(self._compile_listener)
-        self._handles = [
-            self._model.register_forward_pre_hook(guard(self._before), with_kwargs=True),
-            self._model.register_forward_hook(guard(self._after), always_call=True),
-        ]
+        self._boundary.call("forward", self._hook_root)
+        self.look_again()
+        self._random = random_state.take()
+
+    def look_again(self) -> None:
+        """List the modules anew: some have come or gone."""
         self.has_compiled = has_compiled(self._model)
         names = {id(module): name for name, module in modules(self._model) if name}
         self.attention = Attention(names, self._boundary.guard("attention"))
+        self.routing.disarm()
         self.routing.arm()
-        self._random = random_state.take()
+        self.activations.look_again()
 
     def detach(self) -> None:
         """Take every hook away."""
@@ -58,6 +60,15 @@ class Forwards:
         self.routing.disarm()
         self._drop_root()
         self._leave()
+
+    def _hook_root(self) -> None:
+        if isinstance(self._model, torch.jit.ScriptModule):
+            return  # TorchScript runs no Python hooks
+        guard = self._boundary.guard("forward")
+        self._handles = [
+            self._model.register_forward_pre_hook(guard(self._before), with_kwargs=True),
+            self._model.register_forward_hook(guard(self._after), always_call=True),
+        ]
 
     def _drop_root(self) -> None:
         for handle in self._handles:
@@ -77,7 +88,7 @@ class Forwards:
 
     def counts(self) -> bool:
         """Tell whether the forward going on belongs to training."""
-        if not self._model.training or torch.is_inference_mode_enabled() or _in_backward():
+        if not self._model.training or torch.is_inference_mode_enabled() or _in_backward() or _is_transformed():
             return False
         # Reentrant checkpointing runs its first forward without gradients, inside one that has them.
         return torch.is_grad_enabled() or (self._depth > 0 and self._with_grad)
@@ -131,3 +142,8 @@ class Forwards:
 
 def _in_backward() -> bool:
     return torch._C._current_graph_task_id() != -1
+
+
+def _is_transformed() -> bool:
+    """Tell whether ``torch.jit.trace`` or a functorch transform is at work: its tensors must not be kept."""
+    return torch._C._get_tracing_state() is not None or torch._C._functorch.peek_interpreter_stack() is not None

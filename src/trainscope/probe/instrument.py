@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,23 +24,12 @@ from . import clipping
 from .boundary import Boundary
 from .forwards import Forwards
 from .histograms import Histograms
-from .measurement import Measurement, Sum
-from .names import watch
+from .measurement import Measurement, Peek, Sum
+from .names import has_changed, watch
 from .options import Options
 from .reading import Reader, Reading
 from .statistics import Statistics
 from .transfer import to_host
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Peek:
-    """A few numbers of a step, ahead of its reading."""
-
-    vectors: dict[str, Tensor]
-    grad_norm: float | None
-    """Global L2 norm of the gradient."""
-    shares: dict[str, float]
-    """Router or addressor to its largest share."""
 
 
 class Probe:
@@ -101,12 +89,20 @@ class Probe:
             self._reader = Reader(watched, self._model)
         return self._statistics
 
+    def has_changed(self) -> bool:
+        """Tell whether parameters have joined, gone or been replaced; the model is looked at with its histograms."""
+        if self._statistics is None:
+            return False
+        thorough = self._since_histogram >= self._options.histogram_every
+        return has_changed(self._statistics.watched, self._model, self._optimizers, thorough=thorough)
+
     def use(self, optimizers: Sequence[torch.optim.Optimizer]) -> None:
-        """Go on with other optimizers; what was measured must have been settled and read."""
+        """Go on with other optimizers or parameters; what was measured must have been settled and read."""
         if self._statistics is not None:
             self._histograms.forget_order(self._statistics.watched.names)
         self._optimizers = tuple(optimizers)
         self._statistics = self._reader = self._last = None
+        self._boundary.call("forward", self.forwards.look_again)
         self._since_second = self._options.second_every
 
     def keep_edges(self, edges: Mapping[str, Sequence[float]]) -> None:
@@ -156,7 +152,7 @@ class Probe:
         self._boundary.call("routing", self._note_shares, found)
         if sampled:
             self._boundary.call("activations", self._note_activations, found)
-        if found.layers and self._since_histogram >= self._options.histogram_every:
+        if found.layers and self.statistics.watched.tensors and self._since_histogram >= self._options.histogram_every:
             self._boundary.call("histograms", self._note_histograms, found)
         self._last = found
         self._begin(found, sampled)

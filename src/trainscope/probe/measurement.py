@@ -68,3 +68,14 @@ class Measurement:
     """Training forwards since the step before; None where they cannot be seen."""
     seconds: float = 0.0
     """Since the step before was measured."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Peek:
+    """A few numbers of a step, ahead of its reading."""
+
+    vectors: dict[str, Tensor]
+    grad_norm: float | None
+    """Global L2 norm of the gradient."""
+    shares: dict[str, float]
+    """Router or addressor to its largest share."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,8 @@ class States:
 
     def _look(self) -> None:
         # load_state_dict puts new dictionaries in place; the tensors inside are asked for anew every time.
-        known = tuple((id(o.state), len(o.state)) for o in self._optimizers)
+        states = [_state(o) for o in self._optimizers]
+        known = tuple([(id(state), len(state)) for state in states])
         if known != self._known:
             self._known = known
             self._first, self._second = self._find(FIRST), self._find(SECOND)
@@ -68,7 +69,7 @@ class States:
                     continue
                 for parameter in group["params"]:
                     place = self._watched.index.get(id(parameter))
-                    state: dict[str, Any] = optimizer.state.get(parameter, {})
+                    state = _state(optimizer).get(parameter, {})
                     if place is not None and isinstance(state.get("exp_avg_sq"), Tensor):
                         found.append(Adam(place, state, group))
         return sorted(found, key=lambda one: one.place)
@@ -76,12 +77,17 @@ class States:
     def _find(self, names: tuple[str, ...]) -> list[Entry]:
         found: list[Entry] = []
         for optimizer in self._optimizers:
-            for parameter, state in optimizer.state.items():
+            for parameter, state in _state(optimizer).items():
                 place = self._watched.index.get(id(parameter))
                 name = next((n for n in names if isinstance(state.get(n), Tensor)), None)
                 if place is not None and name is not None:
                     found.append((place, state, name))
         return sorted(found, key=lambda entry: entry[0])
+
+
+def _state(optimizer: torch.optim.Optimizer) -> Mapping[Tensor, dict[str, Any]]:
+    """Return what an optimizer keeps by parameter; one that somebody wrote may keep nothing."""
+    return getattr(optimizer, "state", {})
 
 
 def _tensors(entries: list[Entry]) -> Found:

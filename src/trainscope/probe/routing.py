@@ -62,7 +62,7 @@ class Routing:
                 return
             with torch.no_grad():
                 found = slot_weights(output) if chosen is None else expert_counts(module, output, chosen)
-                if found is not None:
+                if found is not None and not found.is_meta:
                     before = self._shares.get(name)
                     same = before is not None and before.shape == found.shape
                     self._shares[name] = before + found if before is not None and same else found

@@ -71,7 +71,7 @@ class Statistics:
         ratio, second : bool
             Whether RMS_t and first moments, and second moments, are due.
         """
-        tables = self._boundary.call("statistics", self._local, found, scaler, ratio, second)
+        tables = self._boundary.call("statistics", self._local, found, scaler, ratio, second) if self._all else None
         if tables is None:
             if not self.shards:
                 return

@@ -59,9 +59,9 @@ def dense_all(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def is_measurable(tensor: Tensor) -> bool:
-    """Tell whether statistics of `tensor` mean something: not of integers, nor before it has a shape."""
-    lazy = is_lazy(tensor)
-    return not lazy and (tensor.is_floating_point() or tensor.is_complex()) and tensor.element_size() >= 2
+    """Tell whether statistics of `tensor` mean something: not of integers, nor before it has a shape and numbers."""
+    missing = is_lazy(tensor) or tensor.is_meta
+    return not missing and (tensor.is_floating_point() or tensor.is_complex()) and tensor.element_size() >= 2
 
 
 def wide_dtype(device: torch.device) -> torch.dtype:

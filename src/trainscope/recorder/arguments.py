@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import operator
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from trainscope.core.errors import RecorderError
+from trainscope.core.config import TrainScopeConfig
+from trainscope.core.errors import ConfigError, RecorderError
+
+_LOG = logging.getLogger("trainscope")
+LARGEST = 2**63
+"""First whole number that a column of whole numbers cannot hold."""
 
 
 def optimizers_in(given: object, argument: str) -> tuple[Optimizer, ...]:
@@ -41,7 +48,7 @@ def check_loss(loss: object) -> None:
         If it is not.
     """
     if isinstance(loss, Tensor):
-        if loss.numel() != 1 or loss.is_complex():
+        if loss.numel() != 1 or loss.is_complex() or loss.is_meta:
             raise RecorderError(f"loss: expected one real number, got shape {tuple(loss.shape)}, {loss.dtype}")
         return
     try:
@@ -62,20 +69,49 @@ def check_scaler(scaler: Any) -> None:
         raise RecorderError(f"scaler = {_short(scaler)}: expected a GradScaler")
 
 
-def whole_number(value: object, argument: str) -> int | None:
+def whole_number(value: object, argument: str, *, least: int = -LARGEST) -> int | None:
     """Return an optional whole number of any integer type.
 
     Raises
     ------
     RecorderError
-        If it is something else; names the argument.
+        If it is something else, below `least` or beyond 64 bits; names the argument.
     """
     if value is None:
         return None
     try:
-        return operator.index(value)  # type: ignore[arg-type]
+        number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise RecorderError(f"{argument} = {_short(value)}: expected a whole number") from None
+    if not least <= number < LARGEST:
+        raise RecorderError(f"{argument} = {_short(value)}: expected a whole number from {least} to {LARGEST - 1}")
+    return number
+
+
+def check_device(name: str | None) -> None:
+    """See that tensors can be made on the device called `name`.
+
+    Raises
+    ------
+    ConfigError
+        If not.
+    """
+    if name is None:
+        return
+    try:
+        usable = not torch.empty(0, device=name).is_meta
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        first = str(error).partition("\n")[0]
+        raise ConfigError(f"device = {_short(name)}: cannot be used ({first[:120]})") from None
+    if not usable:
+        raise ConfigError(f"device = {_short(name)}: holds no numbers")
+
+
+def tell_unused(config: TrainScopeConfig) -> None:
+    """Say which settings nothing acts on: silence would read as consent."""
+    for name in ("integrations", "alerts"):
+        if getattr(config, name):
+            _LOG.warning("%s: nothing acts on this setting yet; it is only kept in meta.json", name)
 
 
 def _short(value: object) -> str:

@@ -40,7 +40,7 @@ class TrainScope:
     Raises
     ------
     ConfigError
-        If the settings name a detector or plug-in that does not exist.
+        If the settings name a detector, plug-in or device that does not exist.
     RecorderError
         If `optimizer` is neither an optimizer nor a list of them.
 
@@ -66,9 +66,11 @@ class TrainScope:
         self.config = config if config is not None else TrainScopeConfig()
         self._model = model
         self._optimizers = arguments.optimizers_in(optimizer, "optimizer")
+        arguments.check_device(self.config.device)
         self._boundary = Boundary()
         self._metrics = plugins.load_metrics(self.config.metric_plugins)
         self._detectors = plugins.load_detectors(self.config.detector_plugins)
+        arguments.tell_unused(self.config)
         Live(self.config, (), self._boundary)  # a wrong detector is told now, not when training begins
         self._session: Session | None = None
         self._finish: weakref.finalize[[], TrainScope] | None = None
@@ -166,7 +168,8 @@ class TrainScope:
         session = self.session
         arguments.check_loss(loss)
         arguments.check_scaler(scaler)
-        number, batch = arguments.whole_number(step, "step"), arguments.whole_number(batch_index, "batch_index")
+        number = arguments.whole_number(step, "step", least=0)
+        batch = arguments.whole_number(batch_index, "batch_index")
         if optimizers is not None:
             self._boundary.call("optimizers", session.use, arguments.optimizers_in(optimizers, "optimizers"))
         spike = self._boundary.call(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +23,7 @@ from trainscope.recorder.plugins import MetricPlugin
 from trainscope.recorder.row import Row
 from trainscope.store.writer import FLUSH_SECONDS, FLUSH_STEPS
 
+_LOG = logging.getLogger("trainscope")
 EMPTY = Reading({}, (), {}, {}, None, {}, {})
 DEFERRED_STEPS = FLUSH_STEPS
 """Steps that wait to be stored together: on an accelerator one transfer, anywhere one piece of arithmetic."""
@@ -51,7 +54,8 @@ class Session:
         self._config, self._probe, self._model, self._optimizers = config, probe, model, optimizers
         self._metrics, self._live, self._boundary = metrics, live, boundary
         self._rows: list[Row] = []
-        self._stopped = False
+        self._stopped = self._told_rewind = False
+        self._process = os.getpid()
         self._stored_at = time.monotonic()
         self._archive = Archive(config, boundary, boundary.call("meta", describe, model, optimizers) or {})
         self._judge = Judge(live, self._save_spike)
@@ -75,10 +79,16 @@ class Session:
         clipped: float | Tensor | None,
     ) -> dict[str, Any] | None:
         """Measure, judge and store; return the oldest spike not yet reported."""
+        if os.getpid() != self._process:
+            return None  # a fork: the run is its parent's
         number = self._next if step is None else step
         if self._resumes:
             self._resumes = False
             self._boundary.call("resume", self._archive.refill, self._live, number)
+        elif number <= self.last_step:
+            self._tell_rewind(number)
+        if self._probe.has_changed():
+            self._begin_anew(self._optimizers)
         self._next, self.last_step = number + 1, number
         random = self._probe.forwards.random_state()
         row = Row(number, self._probe.measure(scaler), batch_index, random)
@@ -100,12 +110,9 @@ class Session:
         new = [o for o in optimizers if not any(o is known for known in self._optimizers)]
         if not new:
             return
-        self._boundary.call("statistics", self._probe.settle)
-        self._boundary.call("store", self._drain, keep=0)
         theirs = {id(p) for o in new for p in _parameters(o)}
         kept = [o for o in self._optimizers if not any(id(p) in theirs for p in _parameters(o))]
-        self._optimizers = (*kept, *new)
-        self._probe.use(self._optimizers)
+        self._begin_anew((*kept, *new))
 
     def stop(self) -> None:
         """Note that the optimizer step of the last step will not happen."""
@@ -113,11 +120,29 @@ class Session:
 
     def close(self) -> None:
         """Take the hooks away, store what is left, close the run; faults stay inside."""
+        if os.getpid() != self._process:
+            return
         if not self._stopped:
             self._boundary.call("statistics", self._probe.settle)
         self._boundary.call("detach", self._probe.detach)
         self._boundary.call("store", self._drain, keep=0)
         self._archive.close()
+
+    def _begin_anew(self, optimizers: tuple[torch.optim.Optimizer, ...]) -> None:
+        """Go on with other optimizers or parameters."""
+        self._boundary.call("statistics", self._probe.settle)
+        self._boundary.call("store", self._drain, keep=0)
+        self._optimizers = optimizers
+        self._probe.use(optimizers)
+
+    def _tell_rewind(self, number: int) -> None:
+        if not self._told_rewind:
+            self._told_rewind = True
+            _LOG.warning(
+                "step %d comes after step %d: what was recorded from step %d on is replaced "
+                "(a step number must go on over the whole training)",
+                *(number, self.last_step, number),
+            )
 
     def _take(self, row: Row, loss: float | Tensor, clipped: float | Tensor | None) -> None:
         """Note loss, memory and time; tensors of an accelerator join the measurement."""

@@ -5,6 +5,7 @@ Both are plain ``torch.save`` files of tensors, numbers and strings, so they loa
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from torch import nn
 
 from trainscope.core.errors import ReadError
 from trainscope.probe import random_state
+from trainscope.store import stream
 
 
 def save_rng_state(path: Path, state: Mapping[str, Any], *, step: int, batch_index: int | None) -> None:
@@ -76,7 +78,10 @@ def save_checkpoint(
 def _save(path: Path, content: Mapping[str, Any]) -> None:
     part = path.with_name(path.name + ".part")
     try:
-        torch.save(dict(content), part)
+        # Through a file of Python's: torch's own writer does not say that the disk is full.
+        with stream.writing(path), part.open("wb") as file:
+            torch.save(dict(content), file)
         part.replace(path)
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)

@@ -86,6 +86,8 @@ class LayerStore:
         StoreError
             If a file cannot be written. The segment is then still there.
         """
+        if not segment.exists():
+            return  # somebody cleaned up: its steps are gone, the other segments are not
         step = np.array(sorted(richness), dtype=np.int64)
         weight = np.array([richness[s] for s in step.tolist()], dtype=np.int64)
         mask = retention.keep(step, weight, window=self._window, factor=self._factor, newest=newest)

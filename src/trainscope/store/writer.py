@@ -220,13 +220,15 @@ class RunWriter:
             return
         self._closed = True
         failures = []
-        # Each is tried even if one before it failed: what can be saved is saved.
-        for act in (self._end_window, self._upkeep.finish, self._upkeep.close, self._close_remote):
-            try:
-                act()
-            except StoreError as error:
-                failures.append(error)
-        self._lock.release()
+        try:
+            # Each is tried even if one before it failed: what can be saved is saved.
+            for act in (self._end_window, self._upkeep.finish, self._upkeep.close, self._close_remote):
+                try:
+                    act()
+                except StoreError as error:
+                    failures.append(error)
+        finally:
+            self._lock.release()
         if failures:
             raise failures[0]
 
