@@ -55,11 +55,12 @@ def _wrap_forward(recorder: Recorder, kind: type[nn.Module]) -> None:
         return
     _wrapped.add(kind)
     enter = recorder.guard.hook("forward", lambda module, args, kwargs: _enter(recorder, module, args, kwargs))
+    watches = recorder.guard.hook("models", recorder.is_watched, timed=False)
     leave = recorder.guard.hook("forward output", lambda forward, output: _leave(recorder, forward, output))
 
     def make(original: Function) -> Function:
         def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or recorder.inside_backward or not recorder.is_watched(self):
+            if torch.compiler.is_compiling() or recorder.inside_backward or not watches(self):
                 return original(self, *args, **kwargs)
             seen = enter(self, args, kwargs)
             try:
