@@ -129,3 +129,12 @@ def test_a_first_batch_that_loader_workers_may_augment_otherwise_is_not_judged()
     assert "first_step" not in said(drawn(6.0, 8.0, 2.0), base)
     assert "first_step" in said(drawn(5.0, 8.0, 2.0), base)
     assert "first_step" in said(drawn(6.0, 7.0, 2.0), base)
+
+
+def test_known_masks_leave_a_loss_under_dropout_no_excuse():
+    same = {"model__dropout": [0.1], "first_step_random": True, "first_step_masks": 5}
+    fine = {"env__dtype": "float32", "env__device": "cpu", "autocast": []}
+    assert "first_step" in said(run(loss=0.05, **same), run(**same))
+    assert "first_step" in said(run({"head.weight": 4.5 * 1.003}, loss=1e-6, **same, **fine), run(**same, **fine))
+    other = {**same, "first_step_masks": 6}
+    assert "first_step" not in said(run(loss=0.05, **other), run(**same))

@@ -133,6 +133,12 @@ def first_difference(run: Run, base: Run, series: Sequence[str]) -> int | None:
     return min((at for at, same in agrees.items() if not same), default=None)
 
 
+def masks_differ(run: Run, base: Run) -> bool | None:
+    """Tell whether the first steps drew other dropout masks; None where either does not say."""
+    mine, theirs = (one.config.get("smoke.first_step_masks") for one in (run, base))
+    return None if mine is None or theirs is None else mine != theirs
+
+
 def initial_weights_differ(run: Run, base: Run) -> bool:
     """Tell whether both say with which weights they began, and these are not the same.
 

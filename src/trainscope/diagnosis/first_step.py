@@ -125,6 +125,8 @@ def _not_alike(pair: Pair) -> str | None:
 
 def _random(pair: Pair) -> bool:
     """Tell whether the first loss hangs on random numbers that may have been drawn in another order."""
+    if facts.masks_differ(pair.run, pair.base) is False:
+        return False
     drawn = (run.config.get("smoke.first_step_random") is True for run in (pair.run, pair.base))
     rated = max(_rate(pair.run), _rate(pair.base)) > 0
     return rated or any(drawn) or facts.first_difference(pair.run, pair.base, facts.RANDOM) == 0
