@@ -138,3 +138,12 @@ def test_known_masks_leave_a_loss_under_dropout_no_excuse():
     assert "first_step" in said(run({"head.weight": 4.5 * 1.003}, loss=1e-6, **same, **fine), run(**same, **fine))
     other = {**same, "first_step_masks": 6}
     assert "first_step" not in said(run(loss=0.05, **other), run(**same))
+
+
+def test_the_same_masks_on_inputs_that_are_laid_out_otherwise_are_others():
+    def laid_out(inputs: float, loss: float):
+        same = {"model__dropout": [0.1], "first_step_random": True, "first_step_masks": 5}
+        return run(loss=loss, series={"smoke/input_hash": np.full(150, inputs)}, **same)
+
+    assert "first_step" not in said(laid_out(1.0, 0.05), laid_out(2.0, 0.0))
+    assert "first_step" in said(laid_out(1.0, 0.05), laid_out(1.0, 0.0))

@@ -143,7 +143,7 @@ def _modes(recorder: Recorder) -> None:
 def _dropouts(recorder: Recorder, seen: Function) -> None:
     draws = recorder.setting.draws
 
-    def note(name: str, given: Tensor, rate: float) -> None:
+    def note(name: str, given: Any, rate: float) -> None:
         draws.enter(f"{name} {tuple(given.shape)} {given.stride()} {rate}")
 
     draw = recorder.guard.hook("masks", note)
