@@ -95,6 +95,21 @@ def test_a_script_out_of_time_is_ended_with_all_its_children(record: Record):
     assert time.monotonic() - began < 60
 
 
+def test_a_thread_that_keeps_the_script_alive_is_ended_once_all_is_recorded(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("trainscope.smoke.command.LINGER_SECONDS", 2.0)
+    recorded = record(*script("endings", "thread"), steps=2)
+    assert recorded.smoke.ended == "steps"
+    assert recorded.runs[0].last_step == 1
+
+
+def test_of_a_process_that_becomes_another_the_longer_training_counts(record: Record):
+    recorded = record(*script("endings", "exec"))
+    assert recorded.runs[0].last_step == 5
+    assert recorded.runs[0].get("smoke/repeated_batch").value.max() == 0
+
+
 def test_ctrl_c_ends_the_script_and_leaves_no_run(tmp_path: Path):
     command = (*CLI, "--out", str(tmp_path / "out"), "--", *script("endings", "sleep"))
     # A shell starts background jobs deaf to Ctrl-C; nobody who presses it would.

@@ -22,7 +22,9 @@ from trainscope.smoke.printing import Printing
 POLL_SECONDS = 0.2
 GRACE_SECONDS = 10.0
 """Time a command has to end by itself after Ctrl-C or a time-out, before it is killed."""
-_STEP = b'{"kind":"step"'
+LINGER_SECONDS = 60.0
+"""Time a command has to end by itself once every process has recorded its last step: a thread may keep it alive."""
+_STEP, _END = b'{"kind":"step"', b'{"kind":"end"'
 
 Watcher = Callable[[int, int], None]
 """Told the steps done and the steps wanted."""
@@ -113,6 +115,7 @@ class Steps:
         self._records = records
         self._read: dict[Path, int] = {}
         self._count: collections.Counter[Path] = collections.Counter()
+        self._ended: set[Path] = set()
 
     def done(self) -> int:
         """Return the steps of the process that has taken most."""
@@ -124,7 +127,13 @@ class Steps:
                         break
                     self._read[path] = self._read.get(path, 0) + len(line)
                     self._count[path] += line.startswith(_STEP)
+                    if line.startswith(_END):
+                        self._ended.add(path)
         return max(self._count.values(), default=0)
+
+    def are_over(self) -> bool:
+        """Tell whether every process that took steps has said that it takes no more; as of the last count."""
+        return bool(self._ended) and all(path in self._ended for path, count in self._count.items() if count)
 
 
 def _start(wish: Wish, records: Path) -> subprocess.Popen[bytes]:
@@ -143,13 +152,19 @@ def _start(wish: Wish, records: Path) -> subprocess.Popen[bytes]:
 
 
 def _wait(process: subprocess.Popen[bytes], wish: Wish, steps: Steps, watch: Watcher, began: float) -> bool:
-    """Wait for the end; return whether the time was up first."""
+    """Wait for the end, or until nothing more is to come; return whether the time was up first."""
+    over: float | None = None
     while True:
         try:
             process.wait(POLL_SECONDS)
         except subprocess.TimeoutExpired:
             watch(steps.done(), wish.steps)
-            if wish.timeout is not None and time.monotonic() - began > wish.timeout:
+            now = time.monotonic()
+            if steps.are_over():
+                over = now if over is None else over
+                if now - over > LINGER_SECONDS:
+                    return False
+            elif wish.timeout is not None and now - began > wish.timeout:
                 return True
         else:
             watch(steps.done(), wish.steps)
