@@ -95,6 +95,19 @@ def test_a_script_out_of_time_is_ended_with_all_its_children(record: Record):
     assert time.monotonic() - began < 60
 
 
+def test_a_process_in_a_session_of_its_own_is_ended_too(record: Record):
+    sleeps = "import time; time.sleep(600)"
+    code = (
+        "import subprocess, sys, time\n"
+        f"print(subprocess.Popen([sys.executable, '-c', {sleeps!r}], start_new_session=True).pid, flush=True)\n"
+        "time.sleep(600)"
+    )
+    with pytest.raises(TrainingFailedError) as failure:
+        record(sys.executable, "-c", code, timeout=3.0)
+    state = Path(f"/proc/{int(failure.value.tail[0])}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
 def test_a_thread_that_keeps_the_script_alive_is_ended_once_all_is_recorded(
     record: Record, monkeypatch: pytest.MonkeyPatch
 ):

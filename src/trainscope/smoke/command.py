@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from trainscope.core.errors import TrainingFailedError
 from trainscope.smoke.printing import Printing
+from trainscope.smoke.processes import end_marked
 
 POLL_SECONDS = 0.2
 GRACE_SECONDS = 10.0
@@ -86,7 +87,7 @@ def execute(wish: Wish, records: Path, log: Path, watch: Watcher) -> Outcome:
         try:
             timed_out = _wait(process, wish, Steps(records), watch, began)
         finally:
-            _end(process)
+            _end(process, records)
             lines = printing.finish()
     return Outcome(process.returncode, timed_out, lines, time.monotonic() - began)
 
@@ -171,8 +172,12 @@ def _wait(process: subprocess.Popen[bytes], wish: Wish, steps: Steps, watch: Wat
             return False
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the command and every process it left behind, gently at first."""
+def _end(process: subprocess.Popen[bytes], records: Path) -> None:
+    """End the command and every process it left behind, gently at first.
+
+    What it put into a session of its own is ended too, unless the command came to its end by itself.
+    """
+    by_itself = process.poll() is not None
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             break
@@ -182,6 +187,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             continue
     _signal(process, signal.SIGKILL)
+    if not by_itself:
+        end_marked(str(records.resolve()))
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
