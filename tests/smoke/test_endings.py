@@ -88,6 +88,12 @@ def test_a_command_that_does_not_exist_is_no_pass(record: Record):
         record("no-such-program-at-all")
 
 
+def test_a_script_that_is_no_program_is_said_to_need_python(record: Record):
+    name = str(SCRIPTS / "plain.py")
+    with pytest.raises(TrainingFailedError, match=f"cannot be started .*; start it with python {re.escape(name)}"):
+        record(name)
+
+
 def test_a_script_out_of_time_is_ended_with_all_its_children(record: Record):
     began = time.monotonic()
     with pytest.raises(TrainingFailedError, match=r"not done in 25 s, ended after 3 of"):

@@ -148,8 +148,9 @@ def _start(wish: Wish, records: Path) -> subprocess.Popen[bytes]:
             start_new_session=True,  # so that all its processes can be ended together
         )
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise TrainingFailedError(f"{wish.command[0]}: cannot be started ({reason.lower()})") from None
+        name, reason = wish.command[0], (error.strerror or type(error).__name__).lower()
+        way = f"; start it with python {name}" if name.endswith(".py") and Path(name).is_file() else ""
+        raise TrainingFailedError(f"{name}: cannot be started ({reason}){way}") from None
 
 
 def _wait(process: subprocess.Popen[bytes], wish: Wish, steps: Steps, watch: Watcher, began: float) -> bool:
