@@ -103,6 +103,11 @@ def test_gradients_of_most_matrices_move_further_than_other_dropout_masks_move_t
     assert "first_step" not in said(noisy(1.1, 0.1), noisy(1.0, 0.0))
 
 
+def test_masks_that_leave_the_loss_as_it_was_may_still_move_gradients():
+    assert "first_step" not in said(noisy(1.1, 0.001), noisy(1.0, 0.0))
+    assert "first_step" in said(noisy(1.1, 0.0), noisy(1.0, 0.0))
+
+
 @pytest.mark.parametrize("how", [{"samples": 4}, {"names": DEEP[:4]}, {"rate": 0.3}], ids=str)
 def test_few_samples_few_matrices_and_more_dropout_explain_more(how):
     assert "first_step" not in said(noisy(1.25, 0.1, **how), noisy(1.0, 0.0, **how))
