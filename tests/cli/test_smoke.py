@@ -28,3 +28,11 @@ def test_progress_is_told_only_when_the_number_moved(monkeypatch: pytest.MonkeyP
     for done in (0, 0, 3, 3, 5):
         lines(done, 200)
     assert capsys.readouterr().err == "step 3 of 200\nstep 5 of 200\n"
+
+
+@pytest.mark.parametrize("command", ["smoke", "ci"])
+def test_an_empty_command_is_one_line(cli, command: str, tmp_path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    result = cli(command, "--", "")
+    assert result.code == 2
+    assert result.err.strip().splitlines() == ["error: the command is empty: its first word must be a program"]

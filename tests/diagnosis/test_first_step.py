@@ -103,6 +103,11 @@ def test_gradients_of_most_matrices_move_further_than_other_dropout_masks_move_t
     assert "first_step" not in said(noisy(1.1, 0.1), noisy(1.0, 0.0))
 
 
+def test_masks_that_leave_the_loss_as_it_was_may_still_move_gradients():
+    assert "first_step" not in said(noisy(1.1, 0.001), noisy(1.0, 0.0))
+    assert "first_step" in said(noisy(1.1, 0.0), noisy(1.0, 0.0))
+
+
 @pytest.mark.parametrize("how", [{"samples": 4}, {"names": DEEP[:4]}, {"rate": 0.3}], ids=str)
 def test_few_samples_few_matrices_and_more_dropout_explain_more(how):
     assert "first_step" not in said(noisy(1.25, 0.1, **how), noisy(1.0, 0.0, **how))
@@ -129,3 +134,21 @@ def test_a_first_batch_that_loader_workers_may_augment_otherwise_is_not_judged()
     assert "first_step" not in said(drawn(6.0, 8.0, 2.0), base)
     assert "first_step" in said(drawn(5.0, 8.0, 2.0), base)
     assert "first_step" in said(drawn(6.0, 7.0, 2.0), base)
+
+
+def test_known_masks_leave_a_loss_under_dropout_no_excuse():
+    same = {"model__dropout": [0.1], "first_step_random": True, "first_step_masks": 5}
+    fine = {"env__dtype": "float32", "env__device": "cpu", "autocast": []}
+    assert "first_step" in said(run(loss=0.05, **same), run(**same))
+    assert "first_step" in said(run({"head.weight": 4.5 * 1.003}, loss=1e-6, **same, **fine), run(**same, **fine))
+    other = {**same, "first_step_masks": 6}
+    assert "first_step" not in said(run(loss=0.05, **other), run(**same))
+
+
+def test_the_same_masks_on_inputs_that_are_laid_out_otherwise_are_others():
+    def laid_out(inputs: float, loss: float):
+        same = {"model__dropout": [0.1], "first_step_random": True, "first_step_masks": 5}
+        return run(loss=loss, series={"smoke/input_hash": np.full(150, inputs)}, **same)
+
+    assert "first_step" not in said(laid_out(1.0, 0.05), laid_out(2.0, 0.0))
+    assert "first_step" in said(laid_out(1.0, 0.05), laid_out(1.0, 0.0))

@@ -16,6 +16,7 @@ from trainscope.core.errors import ConfigError
 from trainscope.core.settings import Settings
 from trainscope.detectors import DETECTORS
 from trainscope.diagnosis.compare import COMPARERS, compare_runs
+from trainscope.diagnosis.configuration import changed
 
 from .runs import log, losses, only, said, verdicts
 
@@ -168,9 +169,29 @@ def test_workers_that_cost_more_are_found():
 
 
 def test_another_number_of_workers_moves_work_and_is_no_finding():
-    moved = with_workers(2, 0.03, own=0.01)
+    # A queue between two processes costs the one that trains more than reading a small sample itself.
+    moved = with_workers(2, 0.03, own=0.05)
     assert said(moved, smoke_run(loaders=[{"workers": 0, "batches": 40}])) == {}
-    assert verdicts(moved, smoke_run())["train/cpu_step_time"] == "within margin (without its loaders' workers)"
+    assert verdicts(moved, smoke_run())["train/cpu_step_time"] == "not judged: 2 workers of loaders, 0 in the baseline"
+
+
+def test_a_few_milliseconds_are_what_surrounds_a_step():
+    def made(cpu: float):
+        return smoke_run({"train/cpu_step_time": cpu * FLAT})
+
+    assert said(made(0.007), made(0.0035)) == {}
+    assert "cost_change" in said(made(0.009), made(0.0035))
+
+
+def test_what_was_read_of_a_loader_is_no_setting():
+    def read(asked: int, batch_size: int = 16):
+        return smoke_run(loaders=[{"batch_size": batch_size, "workers": 0, "asked": asked, "training": True}])
+
+    assert changed(read(960), read(320)) == ()
+    ((key, before, now),) = changed(read(960, 32), read(320))
+    assert (key, before, now) == (
+        "loaders", '[{"batch_size": 16, "workers": 0}]', '[{"batch_size": 32, "workers": 0}]'
+    )  # fmt: skip
 
 
 def test_attention_that_falls_to_few_keys_is_found():

@@ -113,3 +113,9 @@ def test_a_difference_to_one_side_a_setting_and_a_model_without_noise_pair_as_be
     assert pairing_of(drawn(0.1, dropout_used=[0.2]), drawn(0.0)).exact
     assert pairing_of(drawn(0.1, first_step_random=False), drawn(0.0, first_step_random=False)).exact
     assert pairing_of(drawn(1e-7), drawn(0.0)).exact
+
+
+def test_known_masks_say_for_sure_whether_a_pair_is_one():
+    assert not pairing_of(drawn(0.1, level=0.3, first_step_masks=6), drawn(0.0, first_step_masks=5)).exact
+    assert pairing_of(drawn(0.1, first_step_masks=5), drawn(0.0, first_step_masks=5)).exact
+    assert pairing_of(drawn(1e-7, first_step_masks=6), drawn(0.0, first_step_masks=5)).exact

@@ -60,6 +60,7 @@ def test_the_order_of_optimizers_and_of_groups_is_nobodys_setting():
         ({"beta2": 0.95}, {"beta2": 0.5}, True),
         ({"beta2": 0.999}, {"beta2": 0.95}, True),
         ({"beta1": 0.9}, {"beta1": 0.95}, False),
+        ({"beta2": 0.95}, {"beta2": 0.99}, False),
         ({"momentum": 0.9}, {"momentum": 0.0}, True),
         ({"eps": 1e-8}, {"eps": 1e-3}, True),
         ({"eps": 1e-8}, {"eps": 1e-7}, False),

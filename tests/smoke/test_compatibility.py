@@ -115,6 +115,10 @@ def test_every_kind_of_optimizer_steps_once_a_step(same, kind):
     assert run.config["smoke.never_moved"] == "[]"
 
 
+def test_a_second_model_whose_parameters_have_no_shapes_yet(same):
+    same(script("lazy"))
+
+
 def test_sparse_gradients(same):
     run = same(script("sparse")).runs[0]
     assert run.get("train/grad_norm").value.min() > 0

@@ -88,11 +88,45 @@ def test_a_command_that_does_not_exist_is_no_pass(record: Record):
         record("no-such-program-at-all")
 
 
+def test_a_script_that_is_no_program_is_said_to_need_python(record: Record):
+    name = str(SCRIPTS / "plain.py")
+    with pytest.raises(TrainingFailedError, match=f"cannot be started .*; start it with python {re.escape(name)}"):
+        record(name)
+
+
 def test_a_script_out_of_time_is_ended_with_all_its_children(record: Record):
     began = time.monotonic()
     with pytest.raises(TrainingFailedError, match=r"not done in 25 s, ended after 3 of"):
         record("sh", "-c", f"{sys.executable} {SCRIPTS / 'endings.py'} sleep; echo never", timeout=25.0)
     assert time.monotonic() - began < 60
+
+
+def test_a_process_in_a_session_of_its_own_is_ended_too(record: Record):
+    sleeps = "import time; time.sleep(600)"
+    code = (
+        "import subprocess, sys, time\n"
+        f"print(subprocess.Popen([sys.executable, '-c', {sleeps!r}], start_new_session=True).pid, flush=True)\n"
+        "time.sleep(600)"
+    )
+    with pytest.raises(TrainingFailedError) as failure:
+        record(sys.executable, "-c", code, timeout=3.0)
+    state = Path(f"/proc/{int(failure.value.tail[0])}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_thread_that_keeps_the_script_alive_is_ended_once_all_is_recorded(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("trainscope.smoke.command.LINGER_SECONDS", 2.0)
+    recorded = record(*script("endings", "thread"), steps=2)
+    assert recorded.smoke.ended == "steps"
+    assert recorded.runs[0].last_step == 1
+
+
+def test_of_a_process_that_becomes_another_the_longer_training_counts(record: Record):
+    recorded = record(*script("endings", "exec"))
+    assert recorded.runs[0].last_step == 5
+    assert recorded.runs[0].get("smoke/repeated_batch").value.max() == 0
 
 
 def test_ctrl_c_ends_the_script_and_leaves_no_run(tmp_path: Path):

@@ -207,17 +207,21 @@ def test_samples_that_are_evaluated_and_trained_on_are_counted(once: Record):
 
 
 @pytest.mark.parametrize(
-    ("how", "used", "random"),
+    ("how", "used", "random", "masks"),
     [
-        ("module", "[0.2]", True),
-        ("function", "[0.2]", True),
-        ("attention", "[0.2]", True),
-        ("recurrent", "[0.2]", True),
-        ("hand", "[]", True),
-        ("none", "[]", False),
+        ("module", "[0.2]", True, True),
+        ("function", "[0.2]", True, True),
+        ("attention", "[0.2]", True, False),
+        ("recurrent", "[0.2]", True, False),
+        ("hand", "[]", True, False),
+        ("none", "[]", False, False),
     ],
 )
-def test_dropout_is_known_however_it_is_written(record: Record, warm_script: Script, how: str, used: str, random: bool):
+def test_dropout_is_known_however_it_is_written(
+    record: Record, warm_script: Script, how: str, used: str, random: bool, masks: bool
+):
+    """Its masks where nothing else draws random numbers in the first forward."""
     run = record(*warm_script("dropouts", how)).runs[0]
+    assert (run.config["smoke.first_step_masks"] is not None) is masks
     assert run.config["smoke.faults"] == "[]"
     assert (run.config["smoke.dropout_used"], run.config["smoke.first_step_random"]) == (used, random)

@@ -16,6 +16,7 @@ from trainscope.cli.options import LARGEST
 from trainscope.cli.output import say
 from trainscope.cli.progress import Progress
 from trainscope.core.claims import claimed
+from trainscope.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from trainscope.replay.config import ReplayConfig
@@ -115,6 +116,8 @@ def run_smoke(
     from trainscope.smoke.command import Wish
     from trainscope.smoke.run import smoke as record
 
+    if not command[0].strip():
+        raise ConfigError("the command is empty: its first word must be a program")
     wish = Wish(command, steps, seed, timeout)
     if skip is not None:
         wish = replace(wish, skip=tuple(skip.skip_batches), loader=skip.loader, method=skip.method)

@@ -133,6 +133,19 @@ def first_difference(run: Run, base: Run, series: Sequence[str]) -> int | None:
     return min((at for at, same in agrees.items() if not same), default=None)
 
 
+def masks_differ(run: Run, base: Run) -> bool | None:
+    """Tell whether the first steps drew other dropout masks; None where that is not known.
+
+    The same masks on inputs that are laid out otherwise (padded on the other side) hit other numbers.
+    """
+    mine, theirs = (one.config.get("smoke.first_step_masks") for one in (run, base))
+    if mine is None or theirs is None:
+        return None
+    inputs = [one.get("smoke/input_hash") for one in (run, base)]
+    laid_out = [None if series is None else float(series.value[0]) for series in inputs]
+    return (None if laid_out[0] != laid_out[1] else False) if mine == theirs else True
+
+
 def initial_weights_differ(run: Run, base: Run) -> bool:
     """Tell whether both say with which weights they began, and these are not the same.
 

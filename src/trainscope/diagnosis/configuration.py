@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from trainscope.core.run import Run, Scalar
 
+_LOADERS = "smoke.loaders"
+_OF_A_LOADER = ("samples", "batch_size", "sampler", "workers", "drop_last")
 _ABOUT = (
     "smoke.optimizer",
     "smoke.scheduler",
@@ -15,7 +19,7 @@ _ABOUT = (
     "smoke.vocabulary",
     "smoke.autocast",
     "smoke.checkpointed",
-    "smoke.loaders",
+    _LOADERS,
 )
 """Facts of a smoke run that someone chose; the rest is what came of it."""
 
@@ -23,8 +27,19 @@ _ABOUT = (
 def changed(run: Run, base: Run) -> tuple[tuple[str, Scalar, Scalar], ...]:
     """Return (setting, in the baseline, now) for each that differs; missing is None."""
     keys = [k for k in dict.fromkeys((*base.config, *run.config)) if is_chosen(k)]
-    pairs = ((k.removeprefix("smoke."), base.config.get(k), run.config.get(k)) for k in keys)
+    pairs = ((k.removeprefix("smoke."), _chosen(k, base.config.get(k)), _chosen(k, run.config.get(k))) for k in keys)
     return tuple((k, before, now) for k, before, now in pairs if before != now)
+
+
+def _chosen(key: str, value: Scalar) -> Scalar:
+    """Return what someone chose of a setting: of loaders not what was read of them."""
+    if key != _LOADERS or not isinstance(value, str):
+        return value
+    try:
+        loaders = [{name: one[name] for name in _OF_A_LOADER if name in one} for one in json.loads(value)]
+    except (ValueError, TypeError):
+        return value
+    return json.dumps(loaders, ensure_ascii=False)
 
 
 def is_chosen(key: str) -> bool:

@@ -11,7 +11,8 @@ Algorithm
     of work beside each step took longer than in the baseline (by as much), and where activations are checkpointed
     that were not; and only runs on the same kind of processor with as many threads are compared. Data loader workers
     are other processes: their CPU time a step, a mean because the system counts it in ticks of 10 ms, is added to the
-    process's own where both runs have as many of them, and a line of the comparison says so where they have not.
+    process's own where both runs have as many of them; where they have not, work has moved between processes, and
+    nothing is judged.
     Memory: growth after the first tenth of the run, and the peak, each against the baseline's with a floor.
 Parameters
     ratio: least ratio of CPU times.
@@ -23,7 +24,7 @@ Parameters
 False positives
     A change that is meant to cost more: accept it as the new baseline.
 Misses
-    Time spent on a GPU, and in workers where their number changed or the system has no /proc.
+    Time spent on a GPU, and in workers where the system has no /proc.
 Reference
     The design's benchmark, 109 changes measured twice: throughput faults 1.8 to 3.0, healthy ones 0.75 to 1.25.
 """
@@ -57,8 +58,8 @@ class Params:
 
     ratio: float = 1.3
     """Of CPU time."""
-    milliseconds: float = 2.0
-    """Of CPU time a step: steps of under a millisecond are mostly what surrounds them."""
+    milliseconds: float = 4.0
+    """Of CPU time a step: steps of a few milliseconds are mostly what surrounds them: queues, collectives."""
     crowded: float = 1.25
     """On the ratio, where the run waited for the processor more than the baseline did."""
     checkpointed: float = 1.5
@@ -90,8 +91,10 @@ def _time(pair: Pair, params: Params) -> tuple[Finding | None, Comparison | None
     other = [k for k in SAME_MACHINE if facts.provenance(pair.run, k) != facts.provenance(pair.base, k)]
     if other:
         return None, Comparison(TIME, f"not judged: another {', '.join(other)}")
-    now, then = _late(mine), _late(theirs)
     beside, note = _workers(pair)
+    if beside is None:
+        return None, Comparison(TIME, f"not judged: {note}")
+    now, then = _late(mine), _late(theirs)
     now, then = now + beside[0], then + beside[1]
     median = float(np.median(now) / max(float(np.median(then)), 1e-9))
     least = min(float(np.quantile(now, q) / max(float(np.quantile(then, q)), 1e-9)) for q in QUANTILES)
@@ -120,14 +123,16 @@ def _time(pair: Pair, params: Params) -> tuple[Finding | None, Comparison | None
     return finding, line
 
 
-def _workers(pair: Pair) -> tuple[tuple[float, float], str]:
-    """Return the CPU seconds a step of the workers of both runs, 0 where they are left out, and how to say so."""
+def _workers(pair: Pair) -> tuple[tuple[float, float] | None, str]:
+    """Return the CPU seconds a step of the workers of both runs, None where those cannot be compared, and a note."""
     counts = [_worker_count(run) for run in (pair.run, pair.base)]
     series = [run.get(WORKERS) for run in (pair.run, pair.base)]
     if not any(counts):
         return (0.0, 0.0), ""
     mine, theirs = series
-    if counts[0] != counts[1] or mine is None or theirs is None:
+    if counts[0] != counts[1]:
+        return None, f"{counts[0]} workers of loaders, {counts[1]} in the baseline"
+    if mine is None or theirs is None:
         return (0.0, 0.0), " (without its loaders' workers)"
     return (float(np.mean(_late(mine))), float(np.mean(_late(theirs)))), " (its loaders' workers included)"
 

@@ -87,7 +87,8 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
         return Skipped(why, kind=Lack.DATA if facts.is_smoke(pair.run) else Lack.RECORDING)
     dtype = str(facts.provenance(pair.base, "dtype") or "")
     loss = _relative(pair.run.get("train/loss"), pair.base.get("train/loss"))
-    fine = is_fine(pair.run) and is_fine(pair.base) and (not _random(pair) or loss <= SAME)
+    drawn_otherwise = _random(pair) and loss > SAME
+    fine = is_fine(pair.run) and is_fine(pair.base) and not drawn_otherwise
     coarse = params.fine if fine else 1.0 if dtype in ("", *SINGLE) else COARSE
     scaled = _relative(pair.run.get(LOSS), pair.base.get(LOSS))
     gradients, ratio, layer = _gradients(pair)
@@ -99,9 +100,9 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
     )
     findings = []
     if loss > params.loss * coarse:
-        if not _random(pair) or (_same_draws(pair) and _beyond_masks(pair, loss, params)):
+        if not drawn_otherwise or (_same_draws(pair) and _beyond_masks(pair, loss, params)):
             findings.append(_other_objective(pair, loss))
-    elif gradients > allowed:
+    elif gradients > allowed and not drawn_otherwise:
         findings.append(_other_gradient(layer, gradients, ratio, scaled))
     return Compared(tuple(findings), lines)
 
@@ -125,6 +126,8 @@ def _not_alike(pair: Pair) -> str | None:
 
 def _random(pair: Pair) -> bool:
     """Tell whether the first loss hangs on random numbers that may have been drawn in another order."""
+    if facts.masks_differ(pair.run, pair.base) is False:
+        return False
     drawn = (run.config.get("smoke.first_step_random") is True for run in (pair.run, pair.base))
     rated = max(_rate(pair.run), _rate(pair.base)) > 0
     return rated or any(drawn) or facts.first_difference(pair.run, pair.base, facts.RANDOM) == 0

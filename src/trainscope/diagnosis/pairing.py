@@ -101,9 +101,12 @@ def _stream_difference(run: Run, base: Run) -> str | None:
 def _other_draws(run: Run, base: Run) -> bool:
     """Tell whether the runs drew the same random numbers for other things: dropout masks in another order.
 
-    Then the first loss differs though all that it hangs on is the same, and the difference goes to either side. One
-    that a fault makes goes to one side, mostly; and only where nothing that anyone chose is another.
+    Where the masks are not known, the first loss differs though all that it hangs on is the same, and the difference
+    goes to either side. One that a fault makes goes to one side, mostly; and only where nothing that anyone chose is
+    another.
     """
+    if facts.masks_differ(run, base) is not None:
+        return bool(facts.masks_differ(run, base)) and not _chose(run, base)
     if any(one.config.get("smoke.first_step_random") is not True for one in (run, base)) or _chose(run, base):
         return False
     mine, theirs = run.get("train/loss"), base.get("train/loss")

@@ -44,8 +44,8 @@ SAME = 1e-6
 class Params:
     """What is another order."""
 
-    memory: float = 2.0
-    """0.9 and 0.95 are the usual choices of one training; 0.95 and 0.999 are not."""
+    memory: float = 6.0
+    """0.95 and 0.99 are both usual for one training; 0.95 and 0.999, or 0.9 and 0, are not."""
     epsilon: float = 999.0
     """1e-8 and 1e-6 are defaults of different libraries, and act alike."""
     decay: float = 3.0

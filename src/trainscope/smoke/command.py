@@ -19,11 +19,14 @@ from typing import NoReturn
 from trainscope.core.errors import TrainingFailedError
 from trainscope.core.files import LEFT_OUT
 from trainscope.smoke.printing import Printing
+from trainscope.smoke.processes import end_marked
 
 POLL_SECONDS = 0.2
 GRACE_SECONDS = 10.0
 """Time a command has to end by itself after Ctrl-C or a time-out, before it is killed."""
-_STEP = b'{"kind":"step"'
+LINGER_SECONDS = 60.0
+"""Time a command has to end by itself once every process has recorded its last step: a thread may keep it alive."""
+_STEP, _END = b'{"kind":"step"', b'{"kind":"end"'
 
 Watcher = Callable[[int, int], None]
 """Told the steps done and the steps wanted."""
@@ -85,7 +88,7 @@ def execute(wish: Wish, records: Path, log: Path, watch: Watcher) -> Outcome:
         try:
             timed_out = _wait(process, wish, Steps(records), watch, began)
         finally:
-            _end(process)
+            _end(process, records)
             lines = printing.finish()
     return Outcome(process.returncode, timed_out, lines, time.monotonic() - began)
 
@@ -115,6 +118,7 @@ class Steps:
         self._records = records
         self._read: dict[Path, int] = {}
         self._count: collections.Counter[Path] = collections.Counter()
+        self._ended: set[Path] = set()
 
     def done(self) -> int:
         """Return the steps of the process that has taken most."""
@@ -126,7 +130,13 @@ class Steps:
                         break
                     self._read[path] = self._read.get(path, 0) + len(line)
                     self._count[path] += line.startswith(_STEP)
+                    if line.startswith(_END):
+                        self._ended.add(path)
         return max(self._count.values(), default=0)
+
+    def are_over(self) -> bool:
+        """Tell whether every process that took steps has said that it takes no more; as of the last count."""
+        return bool(self._ended) and all(path in self._ended for path, count in self._count.items() if count)
 
 
 def _start(wish: Wish, records: Path) -> subprocess.Popen[bytes]:
@@ -142,26 +152,37 @@ def _start(wish: Wish, records: Path) -> subprocess.Popen[bytes]:
             start_new_session=True,  # so that all its processes can be ended together
         )
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise TrainingFailedError(f"{wish.command[0]}: cannot be started ({reason.lower()})") from None
+        name, reason = wish.command[0], (error.strerror or type(error).__name__).lower()
+        way = f"; start it with python {name}" if name.endswith(".py") and Path(name).is_file() else ""
+        raise TrainingFailedError(f"{name}: cannot be started ({reason}){way}") from None
 
 
 def _wait(process: subprocess.Popen[bytes], wish: Wish, steps: Steps, watch: Watcher, began: float) -> bool:
-    """Wait for the end; return whether the time was up first."""
+    """Wait for the end, or until nothing more is to come; return whether the time was up first."""
+    over: float | None = None
     while True:
         try:
             process.wait(POLL_SECONDS)
         except subprocess.TimeoutExpired:
             watch(steps.done(), wish.steps)
-            if wish.timeout is not None and time.monotonic() - began > wish.timeout:
+            now = time.monotonic()
+            if steps.are_over():
+                over = now if over is None else over
+                if now - over > LINGER_SECONDS:
+                    return False
+            elif wish.timeout is not None and now - began > wish.timeout:
                 return True
         else:
             watch(steps.done(), wish.steps)
             return False
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the command and every process it left behind, gently at first."""
+def _end(process: subprocess.Popen[bytes], records: Path) -> None:
+    """End the command and every process it left behind, gently at first.
+
+    What it put into a session of its own is ended too, unless the command came to its end by itself.
+    """
+    by_itself = process.poll() is not None
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             break
@@ -171,6 +192,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             continue
     _signal(process, signal.SIGKILL)
+    if not by_itself:
+        end_marked(str(records.resolve()))
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

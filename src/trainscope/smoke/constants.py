@@ -38,6 +38,7 @@ def facts_of(record: Record, wish: Wish, *, ranks: int) -> Facts:
         "checkpointed": record.end.get("checkpointed", False),
         "dropout_used": record.end.get("dropout_used"),
         "first_step_random": record.end.get("random"),
+        "first_step_masks": record.end.get("masks"),
         "data_loader": any(part["batches"] for row in record.steps for part in row["parts"]),
         "training_loader": Batches(record).loader,
         "skip_batches": None if wish.skip is None else list(wish.skip),

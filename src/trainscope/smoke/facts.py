@@ -165,6 +165,11 @@ CONFIG: Mapping[str, Field] = {
     "smoke.rows_evaluated": Field(
         "JSON list", "different samples in forwards that did not train, and how many of them were trained on as well"
     ),
+    "smoke.first_step_masks": Field(
+        "hash",
+        "order, shapes, rates and generator states of the dropouts of the first forward: equal masks; null where other "
+        "random numbers were drawn as well, or none",
+    ),
     "smoke.ranks_shared": Field(
         "1",
         "share of the samples that rank 0 asked for first, until one came again, which another rank asked for too; "

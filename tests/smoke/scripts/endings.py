@@ -1,11 +1,14 @@
 # ruff: noqa: T201
 import os
 import sys
+import threading
 import time
 
 from common import MLP, F, loader, report, torch
 
 how = sys.argv[1]
+if how == "thread":
+    threading.Thread(target=time.sleep, args=(600,)).start()
 torch.manual_seed(0)
 model = MLP()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
@@ -32,6 +35,8 @@ try:
                 os._exit(4)
             if how == "raise":
                 raise ValueError("the loss is on strike")
+            if how == "exec":
+                os.execv(sys.executable, [sys.executable, sys.argv[0], "none"])
             if how == "sleep":
                 time.sleep(600)
 finally:

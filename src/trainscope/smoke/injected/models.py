@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from ...probe.names import clean, is_wrapper
 from ...probe.tensors import dense, is_sharded
@@ -103,7 +104,11 @@ class Models:
 
 
 def _shapes(module: nn.Module) -> list[tuple[str, tuple[int, ...]]]:
-    return [(name, tuple(parameter.shape)) for name, parameter in module.named_parameters()]
+    found = []
+    for name, parameter in module.named_parameters():
+        shapeless: bool = is_lazy(parameter)
+        found.append((name, () if shapeless else tuple(parameter.shape)))
+    return found
 
 
 def outermost(parameters: Iterable[Tensor]) -> list[nn.Module]:

@@ -64,6 +64,7 @@ class Setting:
             "checkpointed": self.checkpointed,
             "dropout_used": sorted(self.dropped | dropped),
             "random": self.draws.any,
+            "masks": self.draws.masks(),
         }
 
     def note_precision(self, inputs: Sequence[Tensor]) -> None:

@@ -6,7 +6,6 @@ Classes and functions are wrapped rather than modules hooked: a model can still 
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 from collections.abc import Callable, Sequence
@@ -55,11 +54,12 @@ def _wrap_forward(recorder: Recorder, kind: type[nn.Module]) -> None:
         return
     _wrapped.add(kind)
     enter = recorder.guard.hook("forward", lambda module, args, kwargs: _enter(recorder, module, args, kwargs))
+    watches = recorder.guard.hook("models", recorder.is_watched, timed=False)
     leave = recorder.guard.hook("forward output", lambda forward, output: _leave(recorder, forward, output))
 
     def make(original: Function) -> Function:
         def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or recorder.inside_backward or not recorder.is_watched(self):
+            if torch.compiler.is_compiling() or recorder.inside_backward or not watches(self):
                 return original(self, *args, **kwargs)
             seen = enter(self, args, kwargs)
             try:
@@ -136,21 +136,49 @@ def _modes(recorder: Recorder) -> None:
 
     seen = recorder.guard.hook("modes", note, timed=False)
 
-    def make(original: Function, *, batch_norm: bool) -> Function:
+    _dropouts(recorder, seen)
+    _batch_norm(recorder, seen)
+
+
+def _dropouts(recorder: Recorder, seen: Function) -> None:
+    draws = recorder.setting.draws
+
+    def note(name: str, given: Any, rate: float) -> None:
+        draws.enter(f"{name} {tuple(given.shape)} {given.stride()} {rate}")
+
+    draw = recorder.guard.hook("masks", note)
+    drawn = recorder.guard.hook("masks", draws.leave)
+
+    def make(original: Function) -> Function:
         def function(*args: Any, **kwargs: Any) -> Any:
-            if not torch.compiler.is_compiling() and recorder.active[0] and not recorder.inside_backward:
-                if batch_norm:
-                    training = args[5] if len(args) > 5 else kwargs.get("training", False)
-                    seen(bool(training), 0.0)
-                elif (rate := args[1] if len(args) > 1 else kwargs.get("p", 0.5)) > 0:
-                    seen(bool(args[2] if len(args) > 2 else kwargs.get("training", True)), rate)
-            return original(*args, **kwargs)
+            if torch.compiler.is_compiling() or not recorder.active[0] or recorder.inside_backward:
+                return original(*args, **kwargs)
+            rate = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
+            if rate > 0:
+                seen(bool(args[2] if len(args) > 2 else kwargs.get("training", True)), rate)
+            if not draws.is_open:
+                return original(*args, **kwargs)
+            draw(original.__name__, args[0] if args else kwargs.get("input"), rate)
+            result = original(*args, **kwargs)
+            drawn()
+            return result
 
         return function
 
     for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"):
-        replace(F, name, functools.partial(make, batch_norm=False))
-    replace(F, "batch_norm", functools.partial(make, batch_norm=True))
+        replace(F, name, make)
+
+
+def _batch_norm(recorder: Recorder, seen: Function) -> None:
+    def make(original: Function) -> Function:
+        def function(*args: Any, **kwargs: Any) -> Any:
+            if not torch.compiler.is_compiling() and recorder.active[0] and not recorder.inside_backward:
+                seen(bool(args[5] if len(args) > 5 else kwargs.get("training", False)), 0.0)
+            return original(*args, **kwargs)
+
+        return function
+
+    replace(F, "batch_norm", make)
 
 
 def _losses(recorder: Recorder) -> None:

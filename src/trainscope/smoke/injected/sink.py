@@ -1,4 +1,4 @@
-"""Where the recorder writes: one file of JSON lines a (rank, process), opened at the first optimizer step."""
+"""Where the recorder writes: one file of JSON lines a (rank, process, program), opened at the first optimizer step."""
 
 from __future__ import annotations
 
@@ -59,8 +59,9 @@ class Sink:
     def open(self) -> None:
         """Open the file, line-buffered: a killed process loses nothing."""
         if self._file is None:
-            path = self._folder / f"rank{rank()}-{os.getpid()}.jsonl"
-            self._file = path.open("a", buffering=1, encoding="utf-8")
+            name = f"rank{rank()}-{os.getpid()}"
+            before = len(list(self._folder.glob(f"{name}-*.jsonl")))  # of what this process was before it became this
+            self._file = (self._folder / f"{name}-{before}.jsonl").open("x", buffering=1, encoding="utf-8")
             for line in self._waiting:
                 self._file.write(line)
             self._waiting.clear()
