@@ -119,6 +119,17 @@ def test_the_trait_of_the_broken_runs_is_their_rate(survey: CaseFile) -> None:
     assert rate.lead.runs == 5
 
 
+def test_runs_of_one_name_are_told_apart_by_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(3):
+        write(tmp_path / f"try{n}", "smoke", fault="spike" if n else "", seed=n)
+    monkeypatch.chdir(tmp_path)
+    text = case_markdown.render(report_runs(["."], SETTINGS).file)
+    (near,) = [line for line in text.splitlines() if line.startswith("Nearest stable run")]
+    assert "try0/smoke" in near
+    assert "try1/smoke" in near or "try2/smoke" in near
+    assert "Middle half" not in text, "two runs have no quartiles"
+
+
 def test_the_same_input_gives_the_same_bytes(tree: Path, survey: CaseFile) -> None:
     again = report_runs([str(tree)], SETTINGS)
     assert again.file.to_json() == survey.to_json()
@@ -282,3 +293,12 @@ def _renamed(file: CaseFile, name: str) -> CaseFile:
         cluster["shares"] = dict.fromkeys(cluster["signals"], 0.5)
         cluster["found"] = dict.fromkeys(cluster["found"], 1)
     return CaseFile.model_validate(data)
+
+
+def test_a_log_without_steps_says_that_it_cannot_be_planned(tmp_path: Path) -> None:
+    rows = "".join(f"{e},{2 + (3 if e == 70 else 0) + 0.01 * (e % 3)}\n" for e in range(120))
+    (tmp_path / "epochs.csv").write_text(f"epoch,loss\n{rows}", encoding="utf-8")
+    case = report_run(str(tmp_path / "epochs.csv"), SETTINGS).file.case
+    assert case is not None
+    assert case.replay is None
+    assert any(text.startswith("how to train again: the log counts epochs and not steps") for text in case.unknown)

@@ -96,11 +96,25 @@ def prove(original: Run, replay: Run, config: ReplayConfig, chosen: tuple[Config
     notes = _sameness(original, replay, alignment, config)
     end = max(f.end_step or f.start_step or 0 for f in its)
     rows = (*_peaks(original, replay, config.onset, end, at), *_afterwards(original, replay, alignment, end))
-    here = [f for f in after if _touches(f, at, at + max(end - config.onset, 0) + REACH)]
-    known = {f.fingerprint for f in before if not _touches(f, config.onset, end)}
+    spans = [(config.onset, end, at, at + max(end - config.onset, 0) + REACH), *_others(config, alignment, end)]
+    here = [f for f in after if any(_touches(f, first, last) for *_, first, last in spans)]
+    known = {f.fingerprint for f in before if not any(_touches(f, first, last) for first, last, *_ in spans)}
     elsewhere = [f for f in after if f not in here and f.fingerprint not in known]
     verdict, reason = _verdict(config, rows, here, elsewhere)
     return Proof(verdict, reason, rows, notes)
+
+
+def _others(config: ReplayConfig, alignment: Alignment, end: int) -> list[tuple[int, int, int, int]]:
+    """Return the places of the other bad batches that were left out, behind the main incident.
+
+    Returns
+    -------
+    list of (int, int, int, int)
+        First and last step of each in the original, and in the replay.
+    """
+    bad = sorted({b.step for b in config.batches if b.is_bad and b.step is not None and b.step > end})
+    places = [(step, alignment.at(step)) for step in bad]
+    return [(step, step, at, at) for step, at in places if at is not None]
 
 
 def _why_not(replay: Run, config: ReplayConfig) -> str | None:
