@@ -2,7 +2,8 @@
 
 Recognised by   ``training_args.json``, ``args.json``, ``training_args.bin`` (Hugging Face), ``hparams.yaml``
                 (Lightning), ``config.yaml`` and ``wandb-metadata.json`` (Weights & Biases), ``hparams.json``,
-                ``config.yml``, in the folder of a run; ``<log>.yaml``, ``<log>.config.json`` and the like beside a log of that name
+                ``config.yml``, in the folder of a run; ``<log>.yaml``, ``<log>.config.json`` and the like beside a
+                log of that name
 Keeps           numbers, words and switches, nested names joined with dots; short lists as text
 Drops           Python objects in YAML, what is longer or deeper than a configuration is, users and hosts
 Quirks          ``training_args.bin``, where there is nothing else, is read without being unpickled. ``1e-4``, which
