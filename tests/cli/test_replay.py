@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import textwrap
 from pathlib import Path
@@ -258,3 +259,37 @@ def test_a_plan_whose_run_cannot_be_read_is_named(cli, tmp_path, place):
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert result.err.startswith("error: --replay plan.json: ")
     assert not (tmp_path / "trainscope_replay").exists()
+
+
+def test_an_incident_of_a_log_without_steps_cannot_be_planned_and_is_not_called_none(cli, tmp_path):
+    rows = "".join(f"{e},{2 + (3 if e == 70 else 0) + 0.01 * (e % 3)}\n" for e in range(120))
+    (tmp_path / "epochs.csv").write_text(f"epoch,loss\n{rows}")
+    result = cli("replay", "--run", "epochs.csv")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == (
+        "error: --run epochs.csv: the log counts epochs and not steps, so that no batch can be named; log the step, or "
+        "record the run\n"
+    )
+    assert not (tmp_path / "replay_config.json").exists()
+
+
+@pytest.mark.parametrize("command", ["replay", "report"])
+def test_a_run_without_a_name_is_one_line(cli, command):
+    result = cli(command, "--run", "")
+    assert (result.code, result.err) == (3, "error: '' names nothing; give a file, a folder or a pattern\n")
+
+
+def test_a_plan_whose_run_is_a_pipe_is_refused_and_not_waited_for(cli, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    plan = {"skip_batches": [1], "source": {"id": "0" * 12, "name": "x", "path": "pipe"}}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    result = cli("smoke", "--replay", "plan.json", "--", "true")
+    assert result.code == 2
+    assert "source.path is neither a file nor a folder" in result.err
+
+
+@pytest.mark.parametrize("option", ["--steps", "--seed"])
+def test_a_number_that_no_plan_can_hold_is_refused(cli, option):
+    result = cli("smoke", option, str(2**53), "--", "true")
+    assert result.code == 2
+    assert "is not in the range" in result.err

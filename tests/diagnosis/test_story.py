@@ -225,3 +225,24 @@ def test_a_run_that_is_too_short_to_have_a_history_is_told_by_its_findings_alone
     story = tell(run, [spike])[0]
     assert [s.detector for s in story.signs] == ["spikes"]
     assert story.signs[0].event == "jumped to 9 at step 8"
+
+
+@pytest.mark.parametrize(("times", "cause"), [(2.5, Cause.DATA), (1.0, None)])
+def test_a_gradient_that_stands_out_a_little_with_the_loss_fits_a_bad_batch(times, cause):
+    series = {name: value for name, value in healthy().items() if not name.startswith("batch/")}
+    series["train/loss"][AT] *= 2.0
+    series["train/grad_norm"][AT] = times * np.median(series["train/grad_norm"][AT - 25 : AT])
+    story = only(run_of(series))
+    assert not [sign for sign in story.signs if sign.signal == "train/grad_norm"], "too little to be a sign"
+    assert story.cause is cause
+
+
+def test_a_layer_that_moves_only_after_the_loss_is_not_named_as_the_first():
+    def placed(late: int) -> str | None:
+        series, table = healthy(), layers()
+        series["train/loss"][AT] *= 2.0
+        table["b.fc.weight", "grad_l2_norm"][AT + late : AT + late + 3] *= 20.0
+        return only(run_of(series, table)).parameter
+
+    assert placed(0) == "b.fc.weight"
+    assert placed(5) is None

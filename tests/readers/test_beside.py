@@ -58,7 +58,7 @@ def test_a_tracker_envelope_is_undone_and_the_machine_stays_out(tmp_path):
     assert not any("host" in key or "wandb" in key or value == "me" for key, value in config.items())
 
 
-def test_training_arguments_are_read_and_a_pickle_is_named_and_never_opened(tmp_path):
+def test_training_arguments_are_read_and_a_pickle_is_never_run(tmp_path):
     state = {"log_history": [{"step": i, "loss": 5 - i / 10} for i in range(1, 20)], "global_step": 19}
     log(tmp_path, "trainer_state.json", json.dumps(state))
 
@@ -68,7 +68,7 @@ def test_training_arguments_are_read_and_a_pickle_is_named_and_never_opened(tmp_
 
     (tmp_path / "training_args.bin").write_bytes(pickle.dumps(Boom()))
     run = only(tmp_path)
-    assert any("training_args.bin is a pickle" in note.message for note in run.notes)
+    assert any("training_args.bin was not read: it is no archive of torch.save" in note.message for note in run.notes)
     assert not (tmp_path / "pwned").exists()
     (tmp_path / "training_args.json").write_text(
         json.dumps({"learning_rate": 0.01, "lr_scheduler_kwargs": {"num_cycles": 2}, "hub_token": "hf_x"})

@@ -149,3 +149,15 @@ def test_many_ranges_are_no_way_around_the_longest_list():
     for texts in ([",".join(ranges)], ranges):
         with pytest.raises(ConfigError, match=r"--skip-batches: .*more than 1,000,000 batches"):
             batches_from(texts)
+
+
+@pytest.mark.parametrize("number", [True, "1", 1.5])
+def test_a_position_is_a_whole_number_and_nothing_that_can_be_made_one(number, tmp_path):
+    (tmp_path / "plan.json").write_text(json.dumps({"skip_batches": [number]}))
+    with pytest.raises(ReadError, match=r"skip_batches\.0: "):
+        load(tmp_path / "plan.json")
+
+
+def test_a_file_that_is_not_named_is_one_clear_line():
+    with pytest.raises(ConfigError, match="--skip-batches @: names no file"):
+        batches_from(["@"])

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -212,6 +213,16 @@ def test_positions_before_the_first_are_refused():
         SkippingDataLoader([], [-1])
     with pytest.raises(ValueError, match="count from 0"):
         SkippingDataLoader([], [], start=-1)
+
+
+@pytest.mark.parametrize("skip", ["4521", ["4"], [4.7], [None]])
+def test_positions_that_are_no_whole_numbers_are_refused(skip):
+    with pytest.raises(TypeError):
+        SkippingDataLoader([], skip)
+
+
+def test_positions_may_be_numbers_of_numpy_and_torch():
+    assert SkippingDataLoader([], [np.int64(3), torch.tensor(5)]).skip_batches == {3, 5}
 
 
 def test_a_loader_that_accelerate_prepared_can_be_skipped():

@@ -72,6 +72,22 @@ def test_bad_batches_of_several_incidents_are_skipped_together():
     assert planned(stories, [bad(250), bad(400, 401)]).skip_batches == [250, 400, 401]
 
 
+def test_what_is_said_of_batches_is_what_is_known_of_them():
+    bare = Run("log", "log.jsonl", "jsonl", {"train/loss": a_run().series["train/loss"]}, {})
+    assert planned(a_story(None)).reason.startswith("its batches look like the others and nothing else explains it")
+    assert planned(a_story(None), run=bare).reason.startswith("its batches were not recorded and nothing else")
+    guess = planned(a_story(Cause.DATA), run=bare).reason
+    assert guess.startswith("its batches were not recorded and which of them is at fault is a guess: skip the batches")
+    died = planned(a_story(Cause.NUMERICS, detector="non_finite"), run=bare).reason
+    assert died.startswith("the run is not finite from step 250 on and its batches were not recorded: run the same")
+
+
+def test_one_batch_is_spoken_of_as_one():
+    found = planned(a_story(Cause.DATA), [bad(250)])
+    assert found.reason == "the batch of step 250 is bad by itself: skip it and nothing else"
+    assert "  skip     1 batch: 250" in list(lines(found, "replay_config.json"))
+
+
 def test_with_several_batches_a_step_the_whole_step_is_skipped():
     found = planned(a_story(Cause.DATA), [bad(250)], a_run(per_step=4))
     assert found.skip_batches == [1000, 1001, 1002, 1003]

@@ -12,7 +12,7 @@ from trainscope.core.run import Run, Series
 from trainscope.core.settings import Settings
 from trainscope.detectors import configure
 from trainscope.replay.alignment import align
-from trainscope.replay.config import ReplayConfig
+from trainscope.replay.config import Batch, ReplayConfig
 from trainscope.replay.proof import Verdict, prove
 
 N, AT = 300, 180
@@ -170,3 +170,24 @@ def test_a_replay_that_ends_before_the_incident_says_how_to_get_there(ended, way
     assert proof.verdict is Verdict.NOT_PROVEN
     assert proof.reason.startswith(f"the replay ends at step {AT - 21}, before the incident: ")
     assert way_out in proof.reason
+
+
+def test_every_bad_batch_of_a_plan_must_be_gone_and_not_only_the_first():
+    later = 250
+    loss = clean()[:N].copy()
+    loss[AT : AT + 3] = loss[later : later + 3] = 6.0
+    whole = a_run(loss, np.arange(N))
+    batches = [Batch(index=p, step=p, is_bad=True) for p in (*SKIP, later)]
+    config = ReplayConfig(skip_batches=[*SKIP, later], steps=[*SKIP, later], onset=AT, batches=batches)
+    dropped = [*SKIP, later]
+    assert prove(whole, replayed(dropped=dropped), config, CHOSEN).verdict is Verdict.VERIFIED
+    proof = prove(whole, replayed(rises(later - 3), dropped=dropped), config, CHOSEN)
+    assert proof.verdict is Verdict.STILL_THERE
+    assert "step 247" in proof.reason
+
+
+@pytest.mark.parametrize("onset", [0, 10**6, 2**53 - 1])
+def test_an_onset_at_which_the_original_shows_nothing_proves_nothing(onset):
+    proof = prove(original(), replayed(), CONFIG.model_copy(update={"onset": onset}), CHOSEN)
+    assert proof.verdict is Verdict.NOT_PROVEN
+    assert proof.reason == f"the original run shows no incident at step {onset} that could be gone"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import base64
 import hashlib
 import html.parser
 import json
+import pickle
 import re
+import zipfile
 from pathlib import Path
 
 import jsonschema
@@ -117,6 +120,44 @@ def test_the_trait_of_the_broken_runs_is_their_rate(survey: CaseFile) -> None:
     assert rate.fate.runs == 5
     assert rate.lead is not None
     assert rate.lead.runs == 5
+
+
+def beside(home: Path, kind: str, rate: float) -> None:
+    """Write a configuration as the Trainer, Lightning or Weights & Biases leaves it beside a log."""
+    if kind == "lightning":
+        (home / "hparams.yaml").write_text(f"lr: {rate}\nbatch: 32\n")
+    elif kind == "wandb":
+        text = f"wandb_version: 1\nlr:\n  desc: null\n  value: {rate}\nbatch:\n  desc: null\n  value: 32\n"
+        (home / "config.yaml").write_text(text)
+    else:
+        # Of the class nothing is left in a pickle but its name, which nobody imports.
+        body = pickle.dumps(argparse.Namespace(lr=rate, batch=32), 2)
+        with zipfile.ZipFile(home / "training_args.bin", "w") as archive:
+            archive.writestr("training_args/data.pkl", body)
+
+
+@pytest.mark.parametrize("kind", ["hugging face", "lightning", "wandb"])
+def test_the_trait_is_found_wherever_the_settings_of_plain_logs_stand(kind: str, tmp_path: Path) -> None:
+    for n in range(7):
+        beside(write(tmp_path, f"fine{n}", seed=n).parent, kind, 1e-3 * (n + 1))
+        beside(write(tmp_path, f"hot{n}", fault="rate", seed=20 + n).parent, kind, 0.5 + n)
+    found = report_runs([str(tmp_path)], SETTINGS).file.survey
+    assert found is not None
+    (cluster,) = found.clusters
+    (trait,) = cluster.traits.traits
+    assert (trait.key, trait.relation, trait.value, trait.members, trait.stable) == ("lr", "≥", 0.5, 7, 0)
+    assert cluster.counterexample.differences[0].key == "lr"
+
+
+def test_runs_of_one_name_are_told_apart_by_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(3):
+        write(tmp_path / f"try{n}", "smoke", fault="spike" if n else "", seed=n)
+    monkeypatch.chdir(tmp_path)
+    text = case_markdown.render(report_runs(["."], SETTINGS).file)
+    (near,) = [line for line in text.splitlines() if line.startswith("Nearest stable run")]
+    assert "try0/smoke" in near
+    assert "try1/smoke" in near or "try2/smoke" in near
+    assert "Middle half" not in text, "two runs have no quartiles"
 
 
 @pytest.mark.slow
@@ -283,3 +324,12 @@ def _renamed(file: CaseFile, name: str) -> CaseFile:
         cluster["shares"] = dict.fromkeys(cluster["signals"], 0.5)
         cluster["found"] = dict.fromkeys(cluster["found"], 1)
     return CaseFile.model_validate(data)
+
+
+def test_a_log_without_steps_says_that_it_cannot_be_planned(tmp_path: Path) -> None:
+    rows = "".join(f"{e},{2 + (3 if e == 70 else 0) + 0.01 * (e % 3)}\n" for e in range(120))
+    (tmp_path / "epochs.csv").write_text(f"epoch,loss\n{rows}", encoding="utf-8")
+    case = report_run(str(tmp_path / "epochs.csv"), SETTINGS).file.case
+    assert case is not None
+    assert case.replay is None
+    assert any(text.startswith("how to train again: the log counts epochs and not steps") for text in case.unknown)

@@ -108,6 +108,15 @@ def test_a_replay_drops_the_batches_and_gives_all_others_as_they_were(
     assert whole.series["train/loss"].value[0] == replay.series["train/loss"].value[0]
 
 
+def test_a_plan_may_leave_out_more_batches_than_a_variable_of_the_environment_holds(
+    record: Record, warm_script: Script
+):
+    skip = (1, 4, *range(100_000, 140_000))
+    replay = record(*warm_script("plain"), skip=skip).runs[0]
+    assert positions(replay) == [0, 2, 3, 5]
+    assert json.loads(replay.config["smoke.dropped_batches"]) == [1, 4]
+
+
 @pytest.mark.parametrize("name", ["accelerated", "hugging_face"])
 def test_a_replay_drops_whole_windows_of_accumulation(record: Record, once: Record, warm_script: Script, name: str):
     whole = once(*script(name)).runs[0]

@@ -181,7 +181,8 @@ def entropy(tokens: Tensor) -> Tensor:
     place, gain = _table(n, tokens.device)
     begins = place.expand(ordered.shape).clone()
     begins[..., 1:] *= ordered[..., 1:] != ordered[..., :-1]
-    return math.log(n) - gain[place - begins.cummax(-1).values].sum(-1) / n
+    # Of equal tokens, rounding can leave a hair below zero.
+    return (math.log(n) - gain[place - begins.cummax(-1).values].sum(-1) / n).clamp_min(0.0)
 
 
 @lru_cache(maxsize=8)

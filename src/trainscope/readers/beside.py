@@ -1,12 +1,14 @@
 """The configuration that stands beside a log: training arguments, hyperparameters, a tracker's config.
 
-Recognised by   ``training_args.json``, ``args.json`` (Hugging Face), ``hparams.yaml`` (Lightning), ``config.yaml``
-                and ``wandb-metadata.json`` (Weights & Biases), ``hparams.json``, ``config.yml``, in the folder of a
-                run; ``<log>.yaml``, ``<log>.config.json`` and the like beside a log of that name
+Recognised by   ``training_args.json``, ``args.json``, ``training_args.bin`` (Hugging Face), ``hparams.yaml``
+                (Lightning), ``config.yaml`` and ``wandb-metadata.json`` (Weights & Biases), ``hparams.json``,
+                ``config.yml``, in the folder of a run; ``<log>.yaml``, ``<log>.config.json`` and the like beside a
+                log of that name
 Keeps           numbers, words and switches, nested names joined with dots; short lists as text
 Drops           Python objects in YAML, what is longer or deeper than a configuration is, users and hosts
-Quirks          nothing is ever unpickled: ``training_args.bin`` is named in a note instead. ``1e-4``, which YAML 1.1
-                takes for a word, is a number. What looks like a password or a key is masked, wherever it comes from
+Quirks          ``training_args.bin``, where there is nothing else, is read without being unpickled. ``1e-4``, which
+                YAML 1.1 takes for a word, is a number. What looks like a password or a key is masked, wherever it
+                comes from
 Reference       https://docs.wandb.ai/guides/track/config, https://yaml.org/spec/1.1/
 """
 
@@ -19,8 +21,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from trainscope.core.run import Note, Run, Scalar
+from trainscope.readers import hf_trainer
 from trainscope.readers.config_values import flat, is_secret, masked, of_tracker, options, parse_yaml
 from trainscope.readers.notes import counted
+from trainscope.readers.pickled_settings import settings_in
 from trainscope.readers.source import Source
 
 METADATA = "wandb-metadata.json"
@@ -70,12 +74,28 @@ def _beside(run: Run, source: Source, *, alone: bool) -> tuple[dict[str, Scalar]
             # The first file that says something of a setting wins.
             config = {**found, **config}
     home = _home(run, source)
-    if not config and home is not None and _is_file(home / PICKLE):
-        message = (
-            f"{PICKLE} is a pickle, which can run code, and was not opened; save the arguments as training_args.json"
-        )
-        notes.append(Note("config_not_read", message))
+    pickled = None if config or home is None else _pickled(home)
+    if pickled is not None:
+        config = _of_pickle(pickled, notes)
     return config, notes
+
+
+def _pickled(home: Path) -> Path | None:
+    """Return the pickled arguments of a run: in its folder, else in that of its most advanced checkpoint."""
+    state = hf_trainer.state_in(home)
+    homes = (home, *((home.parent,) if home.name.startswith(_CHECKPOINT) else ()), *((state.parent,) if state else ()))
+    return next((path for place in homes if _is_file(path := place / PICKLE)), None)
+
+
+def _of_pickle(path: Path, notes: list[Note]) -> dict[str, Scalar]:
+    """Return the settings in a pickle that is not run; notes say why there are none."""
+    try:
+        return flat(settings_in(path))[0]
+    except ValueError as error:
+        notes.append(_note(path, f"was not read: {error}; save the arguments as training_args.json"))
+    except OSError as error:
+        notes.append(_note(path, f"cannot be read ({(error.strerror or 'unreadable').lower()})"))
+    return {}
 
 
 def _home(run: Run, source: Source) -> Path | None:

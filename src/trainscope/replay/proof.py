@@ -12,15 +12,15 @@ from enum import StrEnum
 
 import numpy as np
 
-from trainscope.core import facts
 from trainscope.core.finding import Finding, Severity
-from trainscope.core.positions import batches, ranges
+from trainscope.core.positions import batches
 from trainscope.core.run import Run
 from trainscope.detectors import Configured, judge
 from trainscope.detectors.base import number
 from trainscope.diagnosis.newey_west import mean_of
 from trainscope.replay.alignment import Alignment, align
 from trainscope.replay.config import ReplayConfig
+from trainscope.replay.reached import way_out, why_not
 
 INCIDENTS = frozenset(
     "spikes unrecovered_spike divergence loss_shift grad_norm non_finite non_finite_origin bad_batch".split()  # noqa: SIM905
@@ -80,9 +80,9 @@ def prove(original: Run, replay: Run, config: ReplayConfig, chosen: tuple[Config
     chosen : tuple of Configured
         The detectors.
     """
-    why_not = _why_not(replay, config)
-    if why_not is not None:
-        return Proof(Verdict.NOT_PROVEN, why_not)
+    unreached = why_not(replay, config)
+    if unreached is not None:
+        return Proof(Verdict.NOT_PROVEN, unreached)
     alignment = align(original, replay)
     at = None if config.onset is None else alignment.at(config.onset)
     before, after = (_incidents(run, chosen) for run in (original, replay))
@@ -92,41 +92,29 @@ def prove(original: Run, replay: Run, config: ReplayConfig, chosen: tuple[Config
         return Proof(Verdict.NOT_PROVEN, f"the original run shows no incident{at_step} that could be gone")
     last = replay.last_step or 0
     if at is None:
-        return Proof(Verdict.NOT_PROVEN, f"the replay ends at step {last}, before the incident: {_way_out(replay)}")
+        return Proof(Verdict.NOT_PROVEN, f"the replay ends at step {last}, before the incident: {way_out(replay)}")
     notes = _sameness(original, replay, alignment, config)
     end = max(f.end_step or f.start_step or 0 for f in its)
     rows = (*_peaks(original, replay, config.onset, end, at), *_afterwards(original, replay, alignment, end))
-    here = [f for f in after if _touches(f, at, at + max(end - config.onset, 0) + REACH)]
-    known = {f.fingerprint for f in before if not _touches(f, config.onset, end)}
+    spans = [(config.onset, end, at, at + max(end - config.onset, 0) + REACH), *_others(config, alignment, end)]
+    here = [f for f in after if any(_touches(f, first, last) for *_, first, last in spans)]
+    known = {f.fingerprint for f in before if not any(_touches(f, first, last) for first, last, *_ in spans)}
     elsewhere = [f for f in after if f not in here and f.fingerprint not in known]
     verdict, reason = _verdict(config, rows, here, elsewhere)
     return Proof(verdict, reason, rows, notes)
 
 
-def _why_not(replay: Run, config: ReplayConfig) -> str | None:
-    dropped = [int(value) for value in facts.values(replay, "smoke.dropped_batches")]
-    missing = sorted(set(config.skip_batches) - set(dropped))
-    if not missing:
-        return None
-    has_loader = replay.config.get("smoke.data_loader") is True
-    if not has_loader and config.method == "drop_batch":
-        return (
-            "the script reads no DataLoader, so that no batch can be dropped; plan anew with trainscope replay --run: "
-            "then the updates on them are undone"
-        )
-    if has_loader and config.method == "skip_update":
-        return "the script reads a DataLoader, whose batches are dropped; plan anew with trainscope replay --run"
-    if not has_loader and replay.get("batch_index") is None:
-        return "the script reads no DataLoader and calls no module that trains: its batches cannot be told apart"
-    if not dropped:
-        return f"none of the batches {ranges(config.skip_batches)} was reached: {_way_out(replay)}"
-    return f"the batches {ranges(missing)} were not reached: {_way_out(replay)}"
+def _others(config: ReplayConfig, alignment: Alignment, end: int) -> list[tuple[int, int, int, int]]:
+    """Return the places of the other bad batches that were left out, behind the main incident.
 
-
-def _way_out(replay: Run) -> str:
-    if replay.config.get("smoke.ended") == "script":
-        return "the script ended by itself, so let it train longer"
-    return "give the replay more --steps"
+    Returns
+    -------
+    list of (int, int, int, int)
+        First and last step of each in the original, and in the replay.
+    """
+    bad = sorted({b.step for b in config.batches if b.is_bad and b.step is not None and b.step > end})
+    places = [(step, alignment.at(step)) for step in bad]
+    return [(step, step, at, at) for step, at in places if at is not None]
 
 
 def _incidents(run: Run, chosen: tuple[Configured, ...]) -> list[Finding]:

@@ -126,7 +126,8 @@ def _incident(incident: Incident, events: Sequence[StoryEvent], which: str, x_na
     if incident.suspects:
         shown = ", ".join(map(str, incident.suspects[:MOST_BATCHES]))
         more = len(incident.suspects) - MOST_BATCHES
-        yield f"Batches that look bad by themselves: steps {shown}{f' and {more} more' if more > 0 else ''}."
+        steps = "steps" if len(incident.suspects) > 1 else "step"
+        yield f"Batches that look bad by themselves: {steps} {shown}{f' and {more} more' if more > 0 else ''}."
         yield ""
     if incident.explanations:
         yield f"### Why{which}"

@@ -54,3 +54,12 @@ def test_points_below_the_level_do_not_stand_out():
     x = level(n=1000, sd=0.01)
     x[[300, 700]] *= 0.3
     assert standing_out(x, residuals(x), Limits()).tolist() == []
+
+
+@pytest.mark.parametrize(("sd", "found"), [(0.03, [120]), (0.15, [])])
+def test_a_lone_jump_counts_sooner_where_the_loss_is_the_mean_of_many_samples(sd, found):
+    x = 3.0 * (1.0 + sd * np.clip(noise(np.random.default_rng(0), 180, "t3", 0.0), -4.0, 4.0))
+    r = residuals(x)
+    highest = np.sort(r.z[START:])[-1]
+    x[120] = r.level[120] + 7.0 * highest * r.sigma[120]
+    assert standing_out(x, residuals(x), Limits()).tolist() == found
