@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ from trainscope.readers.text_templates import MAX_NUMBERS, Templates
 
 MASK = "\0"
 """What stands for a number in a template; the decoder leaves no NUL in a text."""
+_T = TypeVar("_T", bound=np.generic)
+
 BLOCK_BYTES = 1 << 20
 """What is worked on at a time."""
 _ANSI = re.compile(rb"\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)?|[@-_])")
@@ -53,6 +56,10 @@ class Lines:
     values: FloatArray
     overlong: int = 0
     """Lines of more than ``MAX_TEMPLATE`` bytes or ``MAX_NUMBERS`` numbers, which were not looked at."""
+
+    def without_values(self) -> Lines:
+        """Return the lines without their numbers, which are most of what they take."""
+        return replace(self, start=self.start[:0], values=self.values[:0])
 
 
 def lines_of(data: bytes | Iterable[bytes]) -> Lines:
@@ -92,7 +99,7 @@ def _plain(block: bytes) -> bytes:
     if b"\x1b" in block:
         block = _ANSI.sub(b"", block)
     if b"\r" in block:
-        block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        block = block.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"\b" in block:
         block = block.replace(b"\b", b"")
     return block
@@ -101,8 +108,7 @@ def _plain(block: bytes) -> bytes:
 def _joined(
     known: Templates, of: list[NDArray[np.int32]], counts: list[NDArray[np.int32]], values: list[FloatArray]
 ) -> Lines:
-    lines = np.concatenate(of) if of else np.zeros(0, np.int32)
-    width = np.concatenate(counts).astype(np.int64) if counts else np.zeros(0, np.int64)
+    lines, width = _emptied(of, np.int32), _emptied(counts, np.int32)
     seen = np.bincount(lines, minlength=len(known.texts))
     usable = np.array([bool(t) for t in known.texts], bool) & (np.array(known.widths, np.int64) <= MAX_NUMBERS)
     number = np.full(len(known.texts), -1, np.int32)
@@ -119,7 +125,19 @@ def _joined(
     return Lines(
         templates,
         number[lines],
-        np.cumsum(width) - width,
-        np.concatenate(values) if values else np.zeros(0),
+        np.cumsum(width, dtype=np.int64) - width,
+        _emptied(values, np.float64),
         overlong,
     )
+
+
+def _emptied(parts: list[NDArray[_T]], dtype: type[_T]) -> NDArray[_T]:
+    """Join arrays, each of which is given up as soon as it is copied: they are not in memory twice."""
+    out = np.empty(sum(map(len, parts)), dtype)
+    at = 0
+    parts.reverse()
+    while parts:
+        part = parts.pop()
+        out[at : at + len(part)] = part
+        at += len(part)
+    return out

@@ -77,8 +77,8 @@ class Templates:
             self._meet()
         at, written = self._of[raw], self._written[raw]
         width, values = written, numbers.values
-        wordy = self._wordy and np.isin(raw, list(self._wordy))
-        if np.any(wordy):
+        wordy = np.isin(raw, list(self._wordy)) if self._wordy else np.zeros(0, np.bool_)
+        if wordy.any():
             width = np.array(self.widths, np.int32)[at]
             values = self._with_words(raw, wordy, written, width, values)
         if len(self.texts) > first:
