@@ -68,6 +68,10 @@ class LineKind:
         """Return which fields are values."""
         return [i for i, f in enumerate(self.fields) if f.role is Role.VALUE]
 
+    def without_values(self) -> LineKind:
+        """Return the kind without its numbers."""
+        return replace(self, values=self.values[:0].copy())
+
 
 @dataclass(slots=True)
 class _Group:

@@ -22,25 +22,28 @@ _SAMPLE = 4096
 """Bytes that show a compressed file, a byte order mark, another encoding."""
 
 
-class _UnusualTextError(Exception):
+class UnusualTextError(Exception):
     """The text needs to be seen as a whole."""
 
 
-def lines_of_large(source: Source) -> Lines | None:
-    """Return the lines of a large text, None where it is small or must be read as a whole.
+def is_large(source: Source) -> bool:
+    """Tell whether a source is a file that is worth to be read in blocks."""
+    status = None if source.data is not None else status_of(source.path)
+    return status is not None and stat.S_ISREG(status.st_mode) and status.st_size >= LARGE
+
+
+def lines_of_large(source: Source) -> Lines:
+    """Return the lines of a large file.
 
     Raises
     ------
+    UnusualTextError
+        If it must be read as a whole.
     ReadError
-        If the file cannot be read.
+        If it cannot be read.
     """
-    status = None if source.data is not None else status_of(source.path)
-    if status is None or not stat.S_ISREG(status.st_mode) or status.st_size < LARGE:
-        return None
     try:
         return lines_of(_blocks(source.path))
-    except _UnusualTextError:
-        return None
     except OSError as error:
         raise ReadError(source.given, why(error)) from None
 
@@ -58,7 +61,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
                 yield _checked(rest[:end])
                 rest = rest[end + 1 :]
             elif len(rest) > _LONGEST_LINE * BLOCK_BYTES:
-                raise _UnusualTextError  # all one line, or lines that end as nobody's do today
+                raise UnusualTextError  # all one line, or lines that end as nobody's do today
     if rest:
         yield _checked(rest)
 
@@ -66,15 +69,15 @@ def _blocks(path: Path) -> Iterator[bytes]:
 def _check_kind(start: bytes) -> None:
     text = decode(start)
     if text.binary or text.notes or not start.startswith(text.data) or decompress(start)[0] != start:
-        raise _UnusualTextError
+        raise UnusualTextError
 
 
 def _checked(block: bytes) -> bytes:
     if b"\0" in block:
-        raise _UnusualTextError
+        raise UnusualTextError
     if not block.isascii():
         try:
             block.decode()
         except UnicodeDecodeError:
-            raise _UnusualTextError from None
+            raise UnusualTextError from None
     return block

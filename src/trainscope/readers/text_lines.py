@@ -32,6 +32,9 @@ BLOCK_BYTES = 1 << 20
 _ANSI = re.compile(rb"\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)?|[@-_])")
 
 
+_ESCAPE, _BRACKET = b"\x1b["
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Template:
     """What lines of one kind have in common."""
@@ -59,7 +62,7 @@ class Lines:
 
     def without_values(self) -> Lines:
         """Return the lines without their numbers, which are most of what they take."""
-        return replace(self, start=self.start[:0], values=self.values[:0])
+        return replace(self, start=self.start[:0].copy(), values=self.values[:0].copy())  # a view would keep them
 
 
 def lines_of(data: bytes | Iterable[bytes]) -> Lines:
@@ -97,7 +100,7 @@ def blocks_of(data: bytes) -> Iterator[bytes]:
 def _plain(block: bytes) -> bytes:
     """Return the text as a terminal shows it, one line an update of a progress bar."""
     if b"\x1b" in block:
-        block = _ANSI.sub(b"", block)
+        block = without_colours(block)
     if b"\r" in block:
         block = block.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"\b" in block:
@@ -129,6 +132,26 @@ def _joined(
         _emptied(values, np.float64),
         overlong,
     )
+
+
+def without_colours(block: bytes) -> bytes:
+    """Return a text without the sequences that colour it or move the cursor of a terminal."""
+    text = np.frombuffer(block + b"\n\n", np.uint8)
+    begin = np.flatnonzero(text == _ESCAPE)
+    end = begin + 2
+    going = np.arange(len(begin))
+    while len(going):  # all sequences at once, a byte of each at a time
+        byte = text[end[going]]
+        end[going] += 1
+        going = going[(byte >= 0x30) & (byte <= 0x3F)]
+    last = text[end - 1]
+    if (text[begin + 1] != _BRACKET).any() or ((last < 0x40) | (last > 0x7E)).any():
+        return _ANSI.sub(b"", block)  # others than colours, or broken ones
+    inside = np.zeros(len(text), np.int8)
+    inside[begin] += 1
+    inside[end] -= 1
+    inside = np.cumsum(inside, dtype=np.int8, out=inside)
+    return text[:-2][inside[:-2] == 0].tobytes()
 
 
 def _emptied(parts: list[NDArray[_T]], dtype: type[_T]) -> NDArray[_T]:

@@ -11,6 +11,8 @@ Reference       how it works: :mod:`trainscope.readers.text_kinds`, :mod:`trains
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from trainscope.core.errors import NoDataError, NoReaderError, ReadError
@@ -23,7 +25,7 @@ from trainscope.readers.source import Head, Source
 from trainscope.readers.table import ABSENT, NUMBER, Column, Table, check_size
 from trainscope.readers.text_groups import LineKind
 from trainscope.readers.text_kinds import metric_kinds
-from trainscope.readers.text_large import lines_of_large
+from trainscope.readers.text_large import UnusualTextError, is_large, lines_of_large
 from trainscope.readers.text_lines import Lines, lines_of
 from trainscope.readers.text_means import keep_epoch_means, keep_last_of_evaluations
 from trainscope.readers.text_names import named
@@ -105,9 +107,9 @@ def _kinds(lines: Lines) -> tuple[list[LineKind], list[LineKind]]:
 
 def read_runs(source: Source) -> list[Run]:
     """Return the runs in a text."""
-    lines = lines_of_large(source)
-    if lines is not None:
-        return runs_from(table_of(lines, source), source)
+    if is_large(source):
+        with suppress(UnusualTextError):
+            return runs_from(table_of(lines_of_large(source), source), source)
     text = source.decoded()
     if text.binary:
         raise ReadError(source.given, "is a binary file, not text")
@@ -139,6 +141,7 @@ def table_of(lines: Lines, source: Source) -> Table:
     records = records_of(kinds, lines)
     steps = steps_of(kinds, bars, records)
     columns, dropped = _columns(kinds, records)
+    kinds, bars = [k.without_values() for k in kinds], []  # the columns have them now
     check_size(source.given, len(columns), records.count)
     if steps.turn is not None:
         columns, means = keep_epoch_means(columns, steps.turn)
