@@ -171,6 +171,19 @@ def test_a_line_without_counter_belongs_to_the_step_above_it() -> None:
     assert points(run, "latency") == [(i, i + 0.5) for i in range(30)]
 
 
+def test_a_table_of_how_many_samples_there_are_is_no_metric() -> None:
+    rule = "|:------:|:------|:------:|:------|\n"
+    text = "|  category  | #instances |  category  | #instances |\n" + rule
+    text += "|  person    | 4657       |  dog       | 8341       |\n"
+    for i in range(1, 41):
+        text += f"iter: {20 * i}  total_loss: {loss_at(i)}  lr: 0.01\n"
+        if i % 4 == 0:
+            text += f"| category | AP | category | AP |\n{rule}| person | {i}.5 | dog | {i}.25 |\n"
+    run = _run(text)
+    (person,) = [name for name in run.series if "person" in name]
+    assert points(run, person) == [(20 * i, i + 0.5) for i in range(4, 41, 4)]
+
+
 def test_a_dump_of_settings_is_no_metric() -> None:
     log = PRINTED["nanogpt"]().text
     text = "".join(

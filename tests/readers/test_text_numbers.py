@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainscope.readers import text_numbers, text_templates, text_values
+from trainscope.readers import text_lines, text_numbers, text_templates, text_values
 from trainscope.readers.decode import decode
-from trainscope.readers.text_lines import blocks_of, lines_of
+from trainscope.readers.text_lines import blocks_of, lines_of, without_colours
 from trainscope.readers.text_numbers import Numbers, numbers_by_pattern, numbers_of
 from trainscope.readers.text_values import is_clock
 
@@ -107,6 +107,35 @@ def test_words_that_only_look_like_numbers_stay_words() -> None:
     lines = lines_of(b"nancy 1, info 2, 5nan, nan5, x.nan, banana\n")
     (template,) = lines.templates
     assert (template.text, template.sample) == ("nancy \0, info \0, \0nan, nan5, x.nan, banana", ("1", "2", "5"))
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("\x1b[31mstep: 5 \x1b[38;2;180;60;0mloss\x1b[0m\x1b[0m", "step: 5 loss"),
+        ("\x1b[2K\x1b[1A\x1b[?25l 10%", " 10%"),
+        ("a\x1b[31m\x1b]0;title\x07b\x1b[0m", "ab"),
+        ("a\x1b[1 qb \x1b[31", "ab 31"),
+        ("\x1b[31;", "31;"),
+        ("x\x1b", "x\x1b"),
+        ("x\x1b[", "x"),
+        ("\x1b[3\x1b[31mx", "3x"),
+        ("\x1bMx", "x"),
+    ],
+)
+def test_colours_are_taken_off(written: str, shown: str) -> None:
+    assert without_colours(written.encode()).decode() == shown
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_colours_are_those_of_the_pattern(seed: int) -> None:
+    pick = random.Random(seed)
+    text = "".join(
+        pick.choice(["\x1b[", "\x1b", "3", ";", "m", "K", "[", " ", "loss", "\n"]) for _ in range(300)
+    ).encode()
+    assert without_colours(text) == text_lines._ANSI.sub(b"", text)
+    plain = "".join(pick.choice(["\x1b[3m", "\x1b[0;1mx", "3", ";", "m", "loss", "\n"]) for _ in range(300)).encode()
+    assert without_colours(plain) == text_lines._ANSI.sub(b"", plain)
 
 
 @pytest.mark.parametrize("size", [1, 100, 1000])

@@ -1,10 +1,13 @@
-"""Rows of bare numbers under a line of names, such as Ultralytics prints: the names are given to the numbers."""
+"""Tables: rows of bare numbers take their names from the line above, and tables of how much data there is are none.
+
+Ultralytics prints names above numbers. Detectron2 prints names beside numbers, once the instances of each class and
+then, under the same names, the precision of each class again and again.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-
-import numpy as np
 
 from trainscope.readers.text_fields import Field, Layout, without_bars
 from trainscope.readers.text_lines import MASK, Lines, Template
@@ -12,25 +15,26 @@ from trainscope.readers.text_words import Role, counter_named
 
 _FEWEST = 3
 """Columns of a table."""
+_COUNTS = re.compile(r"^#|\b(?:instances|samples|images|support|count)\b", re.IGNORECASE)
 _FARTHEST = 500
 """Lines between names and numbers, at most: the other rows of the table, the updates of a bar."""
 
 
-def named_by_header(template: Template, number: int, layout: Layout, lines: Lines) -> Layout:
+def named_by_header(template: Template, row: int, layout: Layout, lines: Lines) -> Layout:
     """Return a layout with the names of the line above, where most numbers have none and the widths match.
 
     Parameters
     ----------
     template : Template
         The row of numbers.
-    number : int
-        Its index.
+    row : int
+        The first line that has it.
     """
     words = without_bars(template.text).replace("|", " ").split()
     bare = sum(f.role in (Role.NONE, Role.PROGRESS, Role.TOTAL) for f in layout.fields)
     if len(template.sample) < _FEWEST or 2 * bare < len(layout.fields) or MASK not in words[0]:
         return layout
-    header = _header(int(np.argmax(lines.of == number)), lines)
+    header = _header(row, lines)
     if not _FEWEST <= len(header) <= len(words) or any(MASK not in word for word in words[: len(header)]):
         return layout
     fields: list[Field] = []
@@ -43,6 +47,36 @@ def named_by_header(template: Template, number: int, layout: Layout, lines: Line
             fields += [Field(Role.NONE)] * (word.count(MASK) - 1)
     fields += layout.fields[len(fields) :]
     return Layout(tuple(fields), layout.phase, layout.rank)
+
+
+def without_counts(template: Template, row: int, layout: Layout, lines: Lines) -> Layout:
+    """Return a layout without values if its line is the row of a table that counts samples, by the heading above.
+
+    Parameters
+    ----------
+    template : Template
+        The row.
+    row : int
+        The first line that has it.
+    """
+    if not template.text.lstrip().startswith("|"):
+        return layout
+    cells = _cells(template.text)
+    places = [i for i, cell in enumerate(cells) if cell == MASK]
+    for above in range(row - 1, max(-1, row - 1 - _FARTHEST), -1):
+        text = lines.templates[lines.of[above]].text if lines.of[above] >= 0 else ""
+        if MASK in text or not text.strip(" |:-+"):
+            continue
+        heading = _cells(text)
+        counts = text.lstrip().startswith("|") and [_COUNTS.search(heading[i]) for i in places if i < len(heading)]
+        if counts and all(counts):
+            return Layout((Field(Role.NONE),) * len(layout.fields), layout.phase, layout.rank)
+        break
+    return layout
+
+
+def _cells(text: str) -> list[str]:
+    return [cell.strip() for cell in text.strip().strip("|").split("|")]
 
 
 def _header(row: int, lines: Lines) -> Sequence[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from trainscope.core.metrics import canonical, tokens
 from trainscope.core.run import FloatArray, IntArray
-from trainscope.readers.text_columns import named_by_header
+from trainscope.readers.text_columns import named_by_header, without_counts
 from trainscope.readers.text_fields import Field, Layout, layout_of, without_bars
 from trainscope.readers.text_lines import Lines
 from trainscope.readers.text_words import COUNTERS, Role
@@ -68,6 +68,10 @@ class LineKind:
         """Return which fields are values."""
         return [i for i, f in enumerate(self.fields) if f.role is Role.VALUE]
 
+    def without_values(self) -> LineKind:
+        """Return the kind without its numbers."""
+        return replace(self, values=self.values[:0].copy())
+
 
 @dataclass(slots=True)
 class _Group:
@@ -81,11 +85,15 @@ def grouped(lines: Lines) -> Iterable[_Group]:
     """Return the templates by the names of their numbers, those of the first process where several wrote."""
     templates = lines.templates
     groups: dict[object, _Group] = {}
+    first = np.zeros(len(templates) + 1, np.int64)
+    first[lines.of[::-1]] = np.arange(len(lines.of) - 1, -1, -1)  # of several lines, what is written last stays
     order = sorted((i for i, t in enumerate(templates) if t.sample), key=lambda i: (-templates[i].count, i))
     for i in order[:_MOST_LAYOUTS]:
         if _CODE.search(without_bars(templates[i].text)):
             continue
-        layout = named_by_header(templates[i], i, layout_of(templates[i]), lines)
+        row = int(first[i])
+        layout = named_by_header(templates[i], row, layout_of(templates[i]), lines)
+        layout = without_counts(templates[i], row, layout, lines)
         keep = _distinct(layout.fields)
         if not keep:
             continue

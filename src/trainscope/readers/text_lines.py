@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +25,14 @@ from trainscope.readers.text_templates import MAX_NUMBERS, Templates
 
 MASK = "\0"
 """What stands for a number in a template; the decoder leaves no NUL in a text."""
+_T = TypeVar("_T", bound=np.generic)
+
 BLOCK_BYTES = 1 << 20
 """What is worked on at a time."""
 _ANSI = re.compile(rb"\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)?|[@-_])")
+
+
+_ESCAPE, _BRACKET = b"\x1b["
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +59,10 @@ class Lines:
     values: FloatArray
     overlong: int = 0
     """Lines of more than ``MAX_TEMPLATE`` bytes or ``MAX_NUMBERS`` numbers, which were not looked at."""
+
+    def without_values(self) -> Lines:
+        """Return the lines without their numbers, which are most of what they take."""
+        return replace(self, start=self.start[:0].copy(), values=self.values[:0].copy())  # a view would keep them
 
 
 def lines_of(data: bytes | Iterable[bytes]) -> Lines:
@@ -90,9 +100,9 @@ def blocks_of(data: bytes) -> Iterator[bytes]:
 def _plain(block: bytes) -> bytes:
     """Return the text as a terminal shows it, one line an update of a progress bar."""
     if b"\x1b" in block:
-        block = _ANSI.sub(b"", block)
+        block = without_colours(block)
     if b"\r" in block:
-        block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        block = block.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"\b" in block:
         block = block.replace(b"\b", b"")
     return block
@@ -101,8 +111,7 @@ def _plain(block: bytes) -> bytes:
 def _joined(
     known: Templates, of: list[NDArray[np.int32]], counts: list[NDArray[np.int32]], values: list[FloatArray]
 ) -> Lines:
-    lines = np.concatenate(of) if of else np.zeros(0, np.int32)
-    width = np.concatenate(counts).astype(np.int64) if counts else np.zeros(0, np.int64)
+    lines, width = _emptied(of, np.int32), _emptied(counts, np.int32)
     seen = np.bincount(lines, minlength=len(known.texts))
     usable = np.array([bool(t) for t in known.texts], bool) & (np.array(known.widths, np.int64) <= MAX_NUMBERS)
     number = np.full(len(known.texts), -1, np.int32)
@@ -119,7 +128,39 @@ def _joined(
     return Lines(
         templates,
         number[lines],
-        np.cumsum(width) - width,
-        np.concatenate(values) if values else np.zeros(0),
+        np.cumsum(width, dtype=np.int64) - width,
+        _emptied(values, np.float64),
         overlong,
     )
+
+
+def without_colours(block: bytes) -> bytes:
+    """Return a text without the sequences that colour it or move the cursor of a terminal."""
+    text = np.frombuffer(block + b"\n\n", np.uint8)
+    begin = np.flatnonzero(text == _ESCAPE)
+    end = begin + 2
+    going = np.arange(len(begin))
+    while len(going):  # all sequences at once, a byte of each at a time
+        byte = text[end[going]]
+        end[going] += 1
+        going = going[(byte >= 0x30) & (byte <= 0x3F)]
+    last = text[end - 1]
+    if (text[begin + 1] != _BRACKET).any() or ((last < 0x40) | (last > 0x7E)).any():
+        return _ANSI.sub(b"", block)  # others than colours, or broken ones
+    inside = np.zeros(len(text), np.int8)
+    inside[begin] += 1
+    inside[end] -= 1
+    inside = np.cumsum(inside, dtype=np.int8, out=inside)
+    return text[:-2][inside[:-2] == 0].tobytes()
+
+
+def _emptied(parts: list[NDArray[_T]], dtype: type[_T]) -> NDArray[_T]:
+    """Join arrays, each of which is given up as soon as it is copied: they are not in memory twice."""
+    out = np.empty(sum(map(len, parts)), dtype)
+    at = 0
+    parts.reverse()
+    while parts:
+        part = parts.pop()
+        out[at : at + len(part)] = part
+        at += len(part)
+    return out

@@ -11,6 +11,8 @@ Reference       how it works: :mod:`trainscope.readers.text_kinds`, :mod:`trains
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from trainscope.core.errors import NoDataError, NoReaderError, ReadError
@@ -23,6 +25,7 @@ from trainscope.readers.source import Head, Source
 from trainscope.readers.table import ABSENT, NUMBER, Column, Table, check_size
 from trainscope.readers.text_groups import LineKind
 from trainscope.readers.text_kinds import metric_kinds
+from trainscope.readers.text_large import UnusualTextError, is_large, lines_of_large
 from trainscope.readers.text_lines import Lines, lines_of
 from trainscope.readers.text_means import keep_epoch_means, keep_last_of_evaluations
 from trainscope.readers.text_names import named
@@ -104,12 +107,15 @@ def _kinds(lines: Lines) -> tuple[list[LineKind], list[LineKind]]:
 
 def read_runs(source: Source) -> list[Run]:
     """Return the runs in a text."""
+    if is_large(source):
+        with suppress(UnusualTextError):
+            return runs_from(table_of(lines_of_large(source), source), source)
     text = source.decoded()
     if text.binary:
         raise ReadError(source.given, "is a binary file, not text")
     if not text.data or text.data.isspace():
         raise NoDataError(f"{source.given}: the file is empty")
-    table = table_of(text.data, source)
+    table = table_of(lines_of(text.data), source)
     table.notes[:0] = text.notes
     return runs_from(table, source)
 
@@ -119,7 +125,7 @@ def runs_from(table: Table, source: Source) -> list[Run]:
     return runs_of(table, source, Shape(NAME, splits=False))
 
 
-def table_of(data: bytes, source: Source) -> Table:
+def table_of(lines: Lines, source: Source) -> Table:
     """Return the metrics of a text, a row a record.
 
     Raises
@@ -127,14 +133,15 @@ def table_of(data: bytes, source: Source) -> Table:
     NoReaderError
         If it holds no lines of metrics.
     """
-    lines = lines_of(data)
     kinds, bars = _kinds(lines)
+    lines = lines.without_values()  # the kinds have those that count
     if not kinds:
         raise NoReaderError(source.given, f"{NOTHING}: no line recurs with numbers under the name of a metric")
     kinds = named(kinds, lines)
     records = records_of(kinds, lines)
     steps = steps_of(kinds, bars, records)
     columns, dropped = _columns(kinds, records)
+    kinds, bars = [k.without_values() for k in kinds], []  # the columns have them now
     check_size(source.given, len(columns), records.count)
     if steps.turn is not None:
         columns, means = keep_epoch_means(columns, steps.turn)

@@ -156,16 +156,18 @@ def _take_powers(flags: Flags, begin: Indices, end: Indices, start: Indices, sto
     power = base + 1
     later = _later_starts(flags, begin[power], end[power])
     alone = later < 0
-    if np.isin(base, power[alone]).any():
+    based = np.zeros(len(begin), np.bool_)
+    based[base] = True
+    holds = live.copy()  # whether a run holds a number, where the power before another one is none
+    holds[power] = ~alone
+    known = holds[base]
+    if based[power[alone | ~known]].any():
         return False
     ends = begin[power]
     going = np.arange(len(power))
     while len(going):
         ends[going] += 1
         going = going[flags[ends[going]] & _DIGIT != 0]
-    known = live[base] | np.isin(base, power[~alone])
-    if np.isin(power[~known], base).any():
-        return False
     power, base, later, ends = power[known], base[known], later[known], ends[known]
     stop[base] = ends
     live[power] = later >= 0

@@ -24,8 +24,8 @@ _MOST_TEMPLATES = 1 << 17
 _WORD = re.compile(
     rb"\0#(?:(?P<nan_c>IND|QNAN|SNAN)|INF)\d*"
     rb"|(?:(?<![\w.\0])(?P<sign>[-+]))?(?<![\w.\0])(?:(?P<nan>nan|NaN|NAN)|inf|Inf|INF|Infinity|infinity)(?!\w)"
-    rb"|\0"
 )
+_NUMBER = re.compile(_WORD.pattern + rb"|\0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class Templates:
             self._meet()
         at, written = self._of[raw], self._written[raw]
         width, values = written, numbers.values
-        wordy = self._wordy and np.isin(raw, list(self._wordy))
-        if np.any(wordy):
+        wordy = np.isin(raw, list(self._wordy)) if self._wordy else np.zeros(0, np.bool_)
+        if wordy.any():
             width = np.array(self.widths, np.int32)[at]
             values = self._with_words(raw, wordy, written, width, values)
         if len(self.texts) > first:
@@ -89,15 +89,16 @@ class Templates:
         """Take in the masked lines that are new."""
         of, written = [], []
         for number, text in enumerate(self._masked.fresh, len(self._of)):
-            written.append(text.count(b"\0"))
-            parts: list[_Part] = []
-            plain = _WORD.sub(lambda found: _note(found, parts), text)  # noqa: B023
-            if any(part.factor != 1.0 for part in parts):
-                self._wordy[number] = parts
+            count = text.count(b"\0")
+            written.append(count)
+            plain = text
+            if count <= MAX_NUMBERS and len(text) <= MAX_TEMPLATE and _WORD.search(text):
+                plain, self._wordy[number] = _with_words_out(text)
+                count = len(self._wordy[number])
             if plain not in self._number:
                 self._number[plain] = len(self.texts)
                 self.texts.append(plain if len(plain) <= MAX_TEMPLATE else b"")
-                self.widths.append(len(parts))
+                self.widths.append(count)
             of.append(self._number[plain])
         self._of = np.concatenate((self._of, np.array(of, np.int32)))
         self._written = np.concatenate((self._written, np.array(written, np.int32)))
@@ -130,7 +131,7 @@ class Templates:
         line[at[::-1]] = np.arange(len(at) - 1, -1, -1)  # of several lines, what is written last stays: the first
         for i in line[first:].tolist():
             start = int(starts[i])
-            parts = self._wordy.get(int(raw[i])) or [_Part(j, 1.0) for j in range(int(written[i]))]
+            parts = self._wordy.get(int(raw[i])) or [_Part(j, 1.0) for j in range(min(int(written[i]), MAX_NUMBERS))]
             sample = (part.written or numbers.text(start + part.place) for part in parts[:MAX_NUMBERS])
             self.samples.append(tuple(sample))
 
@@ -150,17 +151,23 @@ class Templates:
             del self._masked[text]
 
 
-def _note(found: re.Match[bytes], parts: list[_Part]) -> bytes:
-    """Note what a number of a template is made of, and return what stands for it."""
-    written = sum(part.place >= 0 for part in parts)
-    if found[0] == b"\0":
-        parts.append(_Part(written, 1.0))
-    elif found[0].startswith(b"\0"):
-        nan = found["nan_c"] is not None
-        parts.append(_Part(written, np.nan if nan else np.inf, NAN if nan else INFINITY))
-    elif found["nan"] is not None:
-        parts.append(_Part(-1, np.nan, NAN))
-    else:
-        minus = found["sign"] == b"-"
-        parts.append(_Part(-1, -np.inf if minus else np.inf, MINUS_INFINITY if minus else INFINITY))
-    return b"\0"
+def _with_words_out(text: bytes) -> tuple[bytes, list[_Part]]:
+    """Return a masked line with the words masked too that are numbers, and what makes up its numbers."""
+    parts: list[_Part] = []
+    between: list[bytes] = []
+    at = written = 0
+    for found in _NUMBER.finditer(text):
+        between.append(text[at : found.start()])
+        at = found.end()
+        if found[0] == b"\0":
+            parts.append(_Part(written, 1.0))
+        elif found[0].startswith(b"\0"):
+            nan = found["nan_c"] is not None
+            parts.append(_Part(written, np.nan if nan else np.inf, NAN if nan else INFINITY))
+        elif found["nan"] is not None:
+            parts.append(_Part(-1, np.nan, NAN))
+        else:
+            minus = found["sign"] == b"-"
+            parts.append(_Part(-1, -np.inf if minus else np.inf, MINUS_INFINITY if minus else INFINITY))
+        written += found[0].startswith(b"\0")
+    return b"\0".join([*between, text[at:]]), parts

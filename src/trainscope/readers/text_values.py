@@ -34,7 +34,7 @@ class _Form:
         """Return what (n, size) bytes are worth, and which rows have this form."""
         places = [i for i in range(self.size) if i not in self.marks]
         figures = text[:, places].astype(np.int64) - 48
-        fits = ((figures >= 0) & (figures <= 9)).all(axis=1)
+        fits = np.asarray(((figures >= 0) & (figures <= 9)).all(axis=1))
         for place, allowed in self.marks.items():
             fits &= np.isin(text[:, place], np.frombuffer(allowed, np.uint8))
         cut = len(places) - self.last
