@@ -61,6 +61,7 @@ bench: setup
 	$(BIN)/python bench/speed.py
 	$(BIN)/python bench/planted.py --replicas 40
 	$(BIN)/python bench/false_alarms.py --replicas 40
+	$(BIN)/python bench/detectors/run.py
 	$(BIN)/python bench/smoke_overhead.py
 	$(BIN)/python bench/recorder_overhead.py
 	$(BIN)/python bench/site.py

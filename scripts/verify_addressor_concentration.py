@@ -1,4 +1,9 @@
-"""Check the claim that a memory's addressing locks onto one slot 7 to 11 steps before the loss diverges."""
+"""Check the claim that a memory's addressing locks onto one slot 7 to 11 steps before the loss diverges.
+
+    python scripts/verify_addressor_concentration.py [--seeds 2] [--cache out/early_warning]
+
+Each seed is trained with and without the fault (``early_warning.py``); finished trainings are kept and shared.
+"""
 
 from early_warning import SLOT, report
 

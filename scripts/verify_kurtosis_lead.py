@@ -1,4 +1,9 @@
-"""Check the claim that the kurtosis of activations rises 14 to 18 steps before the loss diverges."""
+"""Check the claim that the kurtosis of activations rises 14 to 18 steps before the loss diverges.
+
+    python scripts/verify_kurtosis_lead.py [--seeds 2] [--cache out/early_warning]
+
+Each seed is trained with and without the fault (``early_warning.py``); finished trainings are kept and shared.
+"""
 
 from early_warning import KURTOSIS, report
 

@@ -1,4 +1,9 @@
-"""Check whether the signals of one divergence come in a fixed order, with the CUSUM of the loss last."""
+"""Check whether the signals of one divergence come in a fixed order, with the CUSUM of the loss last.
+
+    python scripts/verify_signal_ordering.py [--seeds 2] [--cache out/early_warning]
+
+Each seed is trained with and without the fault (``early_warning.py``); finished trainings are kept and shared.
+"""
 
 from collections import Counter
 

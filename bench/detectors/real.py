@@ -211,9 +211,8 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     for tool, s in scores.items():
         precision = share(s.right, s.right + s.false)
-        print(
-            f"| {tool} | {s.found}/{s.labels} | {s.right} | {s.false} | {precision.value:.2f} | {s.flagged}/{s.healthy} |"
-        )
+        alarms = f"{s.right} | {s.false} | {precision.value:.2f}"
+        print(f"| {tool} | {s.found}/{s.labels} | {alarms} | {s.flagged}/{s.healthy} |")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "diagnosis"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from detectors.compare import comparison
+from detectors.curves import draw, points, table
 from detectors.each import detector_table, figures, healthy_runs, planted_runs, recordings
 from detectors.measure import Cache, Size, healthy_pieces, planted_pieces
 from trainscope.detectors.measured import FIGURES
@@ -41,11 +42,15 @@ def main() -> None:
         size = Size(options.seed, options.healthy, options.planted)
         cache = Cache(options.cache / "curves.jsonl")
         healthy, planted = dict(healthy_pieces(size, cache)), list(planted_pieces(size, cache))
-        print(comparison(healthy, planted))
+        rows = points(healthy, planted)
+        print(
+            comparison(healthy, planted),
+            "### Mean delay against false alarms per 10,000 steps",
+            table(rows),
+            sep="\n\n",
+        )
         if options.curves:
-            from detectors.curves import draw
-
-            draw(healthy, planted, options.curves)
+            draw(rows, options.curves)
     if options.part != "curves":
         each(options)
 

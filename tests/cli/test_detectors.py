@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainscope.detectors import DETECTORS
+from trainscope.detectors.measured import measured
 from trainscope.diagnosis.compare import COMPARERS
 
 
@@ -49,6 +50,16 @@ def test_every_parameter_says_what_it_means(cli, detector):
     for name in detector.parameters():
         (at,) = [n for n, line in enumerate(lines) if line.startswith(f"    {name} = ")]
         assert lines[at - 1].startswith("    # "), f"{name} has no meaning"
+
+
+@pytest.mark.parametrize("detector", DETECTORS, ids=lambda d: d.id)
+def test_a_detector_is_explained_with_how_often_it_was_wrong(cli, detector):
+    out = cli("explain", detector.id).out
+    said = out[out.index("\nMeasured\n") : out.index("\nSettings\n")]
+    flat = " ".join(said.split())
+    for line in measured(detector.id):
+        assert line in flat
+    assert max(map(len, said.splitlines())) <= 120
 
 
 def test_an_unknown_detector_gives_the_nearest_one(cli):

@@ -87,7 +87,11 @@ def fit_tail(z: FloatArray) -> Tail:
     z : (n,) float64 array
         Residuals in scaled MADs; only the positive ones up to ``CAP`` are used.
     """
-    counts = np.histogram(z, _BINS)[0].astype(np.float64)
+    return _fitted(np.histogram(z, _BINS)[0].astype(np.float64), int(np.count_nonzero(z > 0)))
+
+
+def _fitted(counts: FloatArray, n: int) -> Tail:
+    """Fit the tail to counts in the bins; `counts` is written on."""
     if counts[_BODY:].sum() >= ENOUGH:
         counts[:_BODY] = 0.0
         low = _BODY
@@ -102,4 +106,29 @@ def fit_tail(z: FloatArray) -> Tail:
     weight = np.exp(fit - fit.max())
     weight /= weight.sum()
     kept = tuple((law, s, float(w)) for (law, s), w in zip(laws, weight, strict=True) if w > 1e-12)
-    return Tail(n=int(np.count_nonzero(z > 0)), weights=kept)
+    return Tail(n=n, weights=kept)
+
+
+class RunningTail:
+    """The same for residuals that come one at a time: all that came count, none is kept."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(_BINS) - 1)
+        self._n = 0
+        self._tail: Tail | None = None
+
+    def add(self, z: float) -> None:
+        """Take one residual, in scaled MADs."""
+        if z > 0.0:
+            self._n += 1
+            if z < CAP:
+                self._counts[int(z / CAP * len(self._counts))] += 1
+
+    def log_probability(self, z: float) -> float:
+        """Log of the probability that one upward residual exceeds `z` (> 0).
+
+        Fitting takes 5 ms, so that the last fit serves until a twentieth more has come.
+        """
+        if self._tail is None or self._n > 1.05 * self._tail.n:
+            self._tail = _fitted(np.array(self._counts, dtype=np.float64), self._n)
+        return float(self._tail.log_probability(np.array([z]))[0])

@@ -31,6 +31,8 @@ class Level:
         In the unit of the values.
     phi : float
         Lag-1 autocorrelation of what remains, within [0, 0.6].
+    noise : float
+        The same from the changes between neighbours, to which the bend of an early loss curve is nothing.
     """
 
     def __init__(self, window: int) -> None:
@@ -41,8 +43,12 @@ class Level:
         self._since_fit = REFIT_EVERY
         self.count = 0
         self._time = np.arange(window) - (window - 1) / 2
+<<<<<<< HEAD
         self.median, self.sigma, self.phi = 0.0, 1.0, 0.0
         self._start: float | None = None
+=======
+        self.median, self.sigma, self.phi, self.noise = 0.0, 1.0, 0.0, 1.0
+>>>>>>> sci
 
     def add(self, value: float) -> None:
         """Take one finite value."""
@@ -81,6 +87,16 @@ class Level:
         power = float(bounded @ bounded)
         phi = float(bounded[1:] @ bounded[:-1]) / power if power > 0 else 0.0
         self.phi = min(max(phi, 0.0), 0.6)
+        moved = MAD_TO_SIGMA * _median(np.abs(np.diff(values))) / math.sqrt(2.0)
+        self.noise = max(moved, RELATIVE_FLOOR * abs(self.median), 1e-12)
+
+    def changes(self) -> NDArray[np.float64]:
+        """Return the changes from each value to the next, in units of `noise`."""
+        return np.diff(self._values[self._end - self.count : self._end]) / (math.sqrt(2.0) * self.noise)
+
+    def change(self, value: float) -> float:
+        """Return the change from the newest value to `value`, in the same unit."""
+        return (value - float(self._values[self._end - 1])) / (math.sqrt(2.0) * self.noise)
 
     def score(self, value: float) -> float:
         """Return how many sigmas `value` lies above the median."""
