@@ -43,12 +43,8 @@ class Level:
         self._since_fit = REFIT_EVERY
         self.count = 0
         self._time = np.arange(window) - (window - 1) / 2
-<<<<<<< HEAD
-        self.median, self.sigma, self.phi = 0.0, 1.0, 0.0
-        self._start: float | None = None
-=======
         self.median, self.sigma, self.phi, self.noise = 0.0, 1.0, 0.0, 1.0
->>>>>>> sci
+        self._start: float | None = None
 
     def add(self, value: float) -> None:
         """Take one finite value."""
@@ -88,7 +84,7 @@ class Level:
         phi = float(bounded[1:] @ bounded[:-1]) / power if power > 0 else 0.0
         self.phi = min(max(phi, 0.0), 0.6)
         moved = MAD_TO_SIGMA * _median(np.abs(np.diff(values))) / math.sqrt(2.0)
-        self.noise = max(moved, RELATIVE_FLOOR * abs(self.median), 1e-12)
+        self.noise = max(moved, RELATIVE_FLOOR * abs(self.median), self._start, 1e-12)
 
     def changes(self) -> NDArray[np.float64]:
         """Return the changes from each value to the next, in units of `noise`."""
