@@ -9,7 +9,7 @@ has stepped, or when one is about to step again. A step that a ``GradScaler`` re
 ``amp/step_skipped`` = 1.
 
 Hashes are CRC-32 numbers (below 2**32, exact as float64): equal hashes stand for equal bytes, different ones prove a
-difference. A value that does not exist (no clipping at this step, no labels seen) is a gap in its series.
+difference. A value that does not exist (no clipping at this step) is a gap in its series.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ RUN_NAME = "smoke"
 """Folder of the run inside ``--out``; ranks of a distributed training get ``_rank<N>``."""
 FACTS_FILE = "smoke.json"
 """Beside ``meta.json``: the facts again, unflattened, with all lists in full."""
-
-
 OBJECTIVES = tuple(f"smoke/objective_{place}" for place in range(4))
 """Of as many optimizers as are told apart."""
 
@@ -70,10 +68,7 @@ SERIES: Mapping[str, Field] = {
         "at the end of the step; a healthy training has 0 to 3, and a number that grows is a leak",
     ),
     # Order of calls.
-    "smoke/objective": Field(
-        "as the objective",
-        "sum of the losses that backward started from: what was differentiated",
-    ),
+    "smoke/objective": Field("as the objective", "sum of the losses that backward started from"),
     **{
         name: Field("as the objective", f"the same of optimizer {place} alone, where several step")
         for place, name in enumerate(OBJECTIVES)
