@@ -18,7 +18,7 @@ from types import FrameType
 from typing import IO, NoReturn
 
 from trainscope.core.errors import TrainingFailedError
-from trainscope.core.files import LEFT_OUT
+from trainscope.smoke.left_out import LEFT_OUT
 
 POLL_SECONDS = 0.2
 GRACE_SECONDS = 10.0
@@ -135,7 +135,6 @@ class Steps:
 
 
 def _start(wish: Wish, records: Path) -> subprocess.Popen[bytes]:
-    # In a file: a variable of the environment takes 128 KiB, which some 20,000 positions fill.
     (records / LEFT_OUT).write_text(json.dumps(wish.skip or ()), encoding="ascii")
     try:
         return subprocess.Popen(
