@@ -4,6 +4,3 @@ from __future__ import annotations
 
 PRINTED = "output.log"
 """What a script printed under ``trainscope smoke``, beside the recording of the same training."""
-
-LEFT_OUT = "left_out.json"
-"""In the folder of a smoke run's records: positions of the batches that a replay leaves out."""

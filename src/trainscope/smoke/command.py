@@ -17,7 +17,7 @@ from types import FrameType
 from typing import NoReturn
 
 from trainscope.core.errors import TrainingFailedError
-from trainscope.core.files import LEFT_OUT
+from trainscope.smoke.left_out import LEFT_OUT
 from trainscope.smoke.printing import Printing
 from trainscope.smoke.processes import end_marked
 
@@ -140,7 +140,6 @@ class Steps:
 
 
 def _start(wish: Wish, records: Path) -> subprocess.Popen[bytes]:
-    # In a file: a variable of the environment takes 128 KiB, which some 20,000 positions fill.
     (records / LEFT_OUT).write_text(json.dumps(wish.skip or ()), encoding="ascii")
     try:
         return subprocess.Popen(

@@ -95,10 +95,11 @@ def _alone(body: FloatArray, r: Residuals, limits: Limits) -> NDArray[np.intp]:
     if len(rest) < 20:
         return np.empty(0, dtype=np.intp)
     at = top + START
-    rise = r.z[at] * r.sigma[at] / (limits.min_rise * r.scale[at])
+    rise, least = r.z[at] * r.sigma[at], limits.min_rise * r.scale[at]
     times = body[top] / max(float(rest.max()), 2.0)
-    is_mean = r.sigma[at] <= MEAN_NOISE * r.scale[at]
-    lonely = (rise > 10.0 and times >= limits.lonely) or (rise > 20.0 and times >= 0.75 * limits.lonely and is_mean)
+    lonely = rise > 10.0 * least and times >= limits.lonely
+    if r.sigma[at] <= MEAN_NOISE * r.scale[at]:
+        lonely |= rise > 20.0 * least > 0.0 and times >= 0.75 * limits.lonely
     return np.array([top] if lonely else [], dtype=np.intp)
 
 

@@ -10,7 +10,7 @@ import sys
 
 import torch
 
-from ...core.files import LEFT_OUT
+from ..left_out import LEFT_OUT
 from . import gradient_hooks, hooks, loaders, patches, rerouting, sight
 from .batches import Batches
 from .omission import Omission
