@@ -144,6 +144,9 @@ def traced(model):
 
 def exported(model):
     torch.export.export(model, (batch(0),))
+    # Where something was compiled attention is not watched: the tests after this one must not notice.
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
 
 
 def per_example(model):
