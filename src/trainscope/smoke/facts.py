@@ -196,6 +196,7 @@ CONFIG: Mapping[str, Field] = {
     "env.python": Field("text", "version"),
     "env.torch": Field("text", "version"),
     "env.threads": Field("1", "torch.get_num_threads() at the first step"),
+    "env.matmul_precision": Field("word", "torch.get_float32_matmul_precision(): highest, high or medium"),
     "env.dtype": Field("text", "dtype of most parameter numbers"),
     "env.device": Field("text", "device type of most parameter numbers, with the name of the GPU"),
     "env.cuda": Field("text", "version torch was built with, null without"),
