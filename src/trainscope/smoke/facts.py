@@ -167,8 +167,8 @@ CONFIG: Mapping[str, Field] = {
     ),
     "smoke.first_step_masks": Field(
         "hash",
-        "order, shapes, rates and generator states of the dropouts of the first forward: equal masks; null where other "
-        "random numbers were drawn as well, or none",
+        "order, places, layouts, rates and generator states of the dropouts of the first forward: equal masks; null "
+        "where two could change places unseen, other random numbers were drawn as well, or none",
     ),
     "smoke.ranks_shared": Field(
         "1",
