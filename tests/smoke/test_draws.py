@@ -31,6 +31,10 @@ def test_the_same_dropouts_draw_the_same_masks_and_another_order_others():
     assert draws((4, 8), rate=0.2).masks() != draws((4, 8)).masks()
 
 
+def test_two_dropouts_that_could_change_places_unseen_are_not_known():
+    assert draws((4, 8), (4, 8)).masks() is None
+
+
 def test_where_other_random_numbers_are_drawn_the_masks_are_not_known():
     assert draws((4, 8), noise=True).masks() is None
     assert draws((4, 8), noise=True).any is True

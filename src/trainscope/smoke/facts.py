@@ -167,8 +167,8 @@ CONFIG: Mapping[str, Field] = {
     ),
     "smoke.first_step_masks": Field(
         "hash",
-        "order, shapes, rates and generator states of the dropouts of the first forward: equal masks; null where other "
-        "random numbers were drawn as well, or none",
+        "order, places, layouts, rates and generator states of the dropouts of the first forward: equal masks; null "
+        "where two could change places unseen, other random numbers were drawn as well, or none",
     ),
     "smoke.ranks_shared": Field(
         "1",
@@ -196,6 +196,7 @@ CONFIG: Mapping[str, Field] = {
     "env.python": Field("text", "version"),
     "env.torch": Field("text", "version"),
     "env.threads": Field("1", "torch.get_num_threads() at the first step"),
+    "env.matmul_precision": Field("word", "torch.get_float32_matmul_precision(): highest, high or medium"),
     "env.dtype": Field("text", "dtype of most parameter numbers"),
     "env.device": Field("text", "device type of most parameter numbers, with the name of the GPU"),
     "env.cuda": Field("text", "version torch was built with, null without"),

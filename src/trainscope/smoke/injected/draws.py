@@ -16,8 +16,10 @@ class Draws:
         self._before: int | None = None
         self._last: int | None = None
         """State after the last dropout, or where it all began."""
-        self._only_dropout = True
+        self._known = True
+        """Whether all random numbers were dropouts', each told from the others by its place and layout."""
         self._masks: list[str] = []
+        self._labels: set[str] = set()
         self.any: bool | None = None
         """Whether anything was drawn; None before the first backward."""
 
@@ -30,12 +32,16 @@ class Draws:
         """Note the state, where a batch arrives (`anew`) or else where the forward begins."""
         if self.any is None and (anew or self._before is None):
             self._before = self._last = _state()
-            self._only_dropout, self._masks = True, []
+            self._known, self._masks, self._labels = True, [], set()
 
     def enter(self, label: str) -> None:
-        """Note that a dropout is about to draw its mask."""
+        """Note that a dropout is about to draw its mask.
+
+        Two of one label could change places unseen.
+        """
         state = _state()
-        self._only_dropout &= state == self._last
+        self._known &= state == self._last and label not in self._labels
+        self._labels.add(label)
         self._masks.append(f"{label} {state}")
 
     def leave(self) -> None:
@@ -46,13 +52,13 @@ class Draws:
         """Compare the state with that of the beginning, at the first backward."""
         if self.is_open:
             state = _state()
-            self._only_dropout &= state == self._last
+            self._known &= state == self._last
             self._masks.append(str(state))
             self.any = self._before != state
 
     def masks(self) -> int | None:
-        """Return a hash of all masks, by their order, layouts and rates; None where other random numbers were drawn."""
-        if not self.any or not self._only_dropout:
+        """Return a hash of all masks, by their order, places, layouts and rates; None where they are not all known."""
+        if not self.any or not self._known:
             return None
         return zlib.crc32("\n".join(self._masks).encode())
 

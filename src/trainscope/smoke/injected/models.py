@@ -70,6 +70,11 @@ class Models:
         entry = self._modules.get(id(module))
         return entry[1] if entry is not None and entry[0]() is module else None
 
+    def order_of(self, module: object) -> int:
+        """Return a module's place among all modules, -1 if it is in no model that is trained."""
+        known = self.module_name(module) is not None
+        return list(self._modules).index(id(module)) if known else -1
+
     def module_names(self) -> dict[int, str]:
         """Return the name of every module that is alive, by its ``id``."""
         return {key: name for key, (ref, name) in self._modules.items() if ref() is not None}

@@ -144,7 +144,9 @@ def _dropouts(recorder: Recorder, seen: Function) -> None:
     draws = recorder.setting.draws
 
     def note(name: str, given: Any, rate: float) -> None:
-        draws.enter(f"{name} {tuple(given.shape)} {given.stride()} {rate}")
+        # Frames as above.
+        place = recorder.models.order_of(sys._getframe(3).f_locals.get("self"))
+        draws.enter(f"{name} {place} {tuple(given.shape)} {given.stride()} {rate}")
 
     draw = recorder.guard.hook("masks", note)
     drawn = recorder.guard.hook("masks", draws.leave)
