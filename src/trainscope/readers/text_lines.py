@@ -151,7 +151,7 @@ def without_colours(block: bytes) -> bytes:
     inside[begin] += 1
     inside[end] -= 1
     inside = np.cumsum(inside, dtype=np.int8, out=inside)
-    return text[:-2][inside[:-2] == 0].tobytes()
+    return bytes(text[:-2][inside[:-2] == 0])
 
 
 def _emptied(parts: list[NDArray[_T]], dtype: type[_T]) -> NDArray[_T]:
