@@ -136,6 +136,11 @@ def test_a_small_or_short_stand_above_the_start_is_left_out(rise, share):
     assert findings("divergence", run_of({"train/loss": above_its_start(rise, share)})) == []
 
 
+def test_a_short_run_that_begins_low_is_left_alone():
+    x = np.concatenate(([1.6, 1.6, 1.6], 2.0 + 0.02 * np.random.default_rng(0).normal(size=60)))
+    assert "above it" not in "".join(f.message for f in findings("divergence", run_of({"train/loss": x})))
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_noise_around_the_first_values_is_no_stand_above_them(seed):
     x = 2.0 + 0.4 * np.random.default_rng(seed).standard_t(3, size=ROWS)

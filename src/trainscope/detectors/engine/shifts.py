@@ -55,7 +55,7 @@ def end_rise(value: FloatArray, limits: Limits) -> Excursion | None:
 def above_start(value: FloatArray, start_rise: float, sigmas: float) -> Excursion | None:
     """Return the stretch of half the run or more that stands above the first values, if there is one."""
     n = len(value)
-    if n < 40 or value[0] <= 0:
+    if n < 100 or value[0] <= 0:  # a shorter one may begin low by chance and wander
         return None
     size = max(2, n // 100)
     first = float(np.median(value[:3]))
