@@ -97,7 +97,8 @@ class Leads:
     """What one signal did over all seeds."""
 
     leads: tuple[int | None, ...]
-    """Steps from the first alarm of the ramp to the divergence, negative if it came after; None if it never came."""
+    """Steps from the first alarm of the ramp to the divergence, negative if it came after; None if it had not come five
+    steps after the divergence, where the training ends."""
     undiverged: int
     """Trainings whose loss did not diverge: they have no lead."""
     controls_flagged: int

@@ -62,7 +62,7 @@ class Memory(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return features of the shape of `x`."""
         share = self.addressor(x).softmax(-1)
-        self.largest = float(share.mean((0, 1)).max())
+        self.largest = float(share.detach().mean((0, 1)).max())
         return share @ self.slots
 
 
