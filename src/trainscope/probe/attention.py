@@ -25,9 +25,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812  # the field's name for it
 from torch import Tensor, nn
 
-QUERIES = 32
-MOST_CALLS = 256
-"""Of one module in one step, so that memory is bounded where a loop trains for long without telling."""
+QUERIES, MOST_CALLS = 32, 256
+"""Of a sequence; and of one module in one step: memory is bounded where a loop trains for long without telling."""
 _MULTIHEAD = tuple(inspect.signature(F.multi_head_attention_forward).parameters)
 _MASKED = -1e9
 """Masks add minus infinity, or the lowest number of the type."""
