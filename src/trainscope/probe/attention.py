@@ -30,7 +30,6 @@ QUERIES, MOST_CALLS = 32, 256
 _MULTIHEAD = tuple(inspect.signature(F.multi_head_attention_forward).parameters)
 _MASKED = -1e9
 """Masks add minus infinity, or the lowest number of the type."""
-
 _PLACES: tuple[tuple[Any, str], ...] = (
     (F, "scaled_dot_product_attention"),
     (F, "multi_head_attention_forward"),
