@@ -6,7 +6,7 @@ Algorithm
     12 (1 + phi) / (1 - phi) where phi is the lag-1 autocorrelation; more while the window fills.
     *Spike*: z >= 8, because a clipped CUSUM cannot see one bad step, and rarer than `false_alarms` in 10,000 steps
     under the tail of the run's own noise, or 8 times as high as any before: heavy-tailed noise has steps of 20
-    sigmas that mean nothing. One event is one alarm: after it
+    sigmas that mean nothing. *Burst*: 3 or 5 steps in a row that are together as rare. One event is one alarm: after it
     the detector is silent until the loss is back, or the new level is known.
 Assumptions
     The loss falls or stays. A wanted rise (curriculum, new data mix) is flagged once.
@@ -29,6 +29,7 @@ Reference
 from __future__ import annotations
 
 import math
+from collections import deque
 
 from trainscope.core.change import CLIP, SLACK, Cusum, inflation
 from trainscope.core.tails import RunningTail
@@ -44,6 +45,8 @@ AGAIN = 2.0
 """What is less than twice as far off as another step was has happened before, whatever the tail says."""
 LARGE, LARGE_ALONE = 0.5, 3.5
 """A rise of this share of the level needs to stand out less: in noise of 1 % it is 50 sigmas high."""
+BURSTS, BURST_LEAST, BURST_SHARE = (3, 5), 3.0, 0.8
+"""Steps in a row, the least of each, and how much each adds to the rarity: neighbours are not quite independent."""
 UPWARD = 0.5
 """Share of healthy scores above 0."""
 
@@ -88,6 +91,8 @@ class ChangePoint(AnomalyDetector):
         self._tail = RunningTail()
         self._known = False
         self._top = 0.0
+        self._recent: deque[float] = deque(maxlen=max(BURSTS))
+        self._last = 0.0
         self._cooldown = cooldown
         self._window = max(window, warmup)
         self._level = Level(self._window)
@@ -116,7 +121,7 @@ class ChangePoint(AnomalyDetector):
                 self._top = max(self._top, float(change))
         z = self._level.score(value)
         total = self._cusum.add(min(max(z, -CLIP), CLIP))
-        if (z >= self._spike and self._is_rare(value)) or total >= self._limit():
+        if (z >= self._spike and self._is_rare(value)) or self._is_burst(value) or total >= self._limit():
             self._cusum.restart()
             self._after = [value]
             return max(z, total)
@@ -126,14 +131,31 @@ class ChangePoint(AnomalyDetector):
         self._level.add(value)
         return None
 
+    def _height(self, value: float) -> float:
+        """Return how far a value lies above the level, in units of the noise from step to step."""
+        return (value - self._level.median) * math.sqrt(1.0 - self._level.phi) / self._level.noise
+
+    def _is_burst(self, value: float) -> bool:
+        """Tell whether the last 3 or 5 steps are together rarer than one healthy step, what one hands on taken out."""
+        height = self._height(value)
+        self._recent.append(height - self._level.phi * max(self._last, 0.0))
+        self._last = height
+        for length in BURSTS:
+            lowest = min(list(self._recent)[-length:])
+            if len(self._recent) >= length and lowest >= BURST_LEAST:
+                together = BURST_SHARE * length * self._tail.log_probability(lowest)
+                if together < self._rare:
+                    self._recent.clear()
+                    return True
+        return False
+
     def _is_rare(self, value: float) -> bool:
         """Tell whether hardly any healthy step of this very run would lie as far above the level.
 
         A tail that is known from few steps may be any, so that what stands alone counts too.
         """
-        rise = value - self._level.median
-        height = rise * math.sqrt(1.0 - self._level.phi) / self._level.noise
-        alone = LARGE_ALONE if rise >= LARGE * abs(self._level.median) else ALONE
+        height = self._height(value)
+        alone = LARGE_ALONE if value - self._level.median >= LARGE * abs(self._level.median) else ALONE
         times = height / max(self._top, 2.0)
         return times >= alone or (times >= AGAIN and self._tail.log_probability(height) < self._rare)
 
