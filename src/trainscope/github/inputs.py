@@ -82,10 +82,9 @@ class Inputs:
         """Branch that holds recorded runs."""
         return self.text("data-branch", BRANCH)
 
-    @property
-    def comment(self) -> str:
-        """Whether to write a comment: ``never``, ``auto`` or ``always``."""
-        return self.choice("comment", COMMENT_MODES, "never")
+    def comment(self, default: str) -> str:
+        """Return whether to write a comment: ``never``, ``auto`` or ``always``."""
+        return self.choice("comment", COMMENT_MODES, default)
 
     @property
     def comment_author(self) -> str:

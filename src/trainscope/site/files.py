@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -98,9 +99,10 @@ class SiteFolder:
         """
         data = content.encode() if isinstance(content, str) else content
         path = self.root / name
-        if path.is_file() and path.read_bytes() == data:
+        if self.holds(name, data):
             return
-        part = path.with_name(f".{path.name}.part")
+        # Another build may be writing the same site.
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
         with stream.writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             part.write_bytes(data)
@@ -114,6 +116,12 @@ class SiteFolder:
     def has(self, name: str) -> bool:
         """Tell whether a file is there."""
         return (self.root / name).is_file()
+
+    def holds(self, name: str, content: str | bytes) -> bool:
+        """Tell whether a file is there with these bytes."""
+        path = self.root / name
+        data = content.encode() if isinstance(content, str) else content
+        return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
 
     def runs(self) -> Iterator[str]:
         """Yield the ids of the runs that the site holds, sorted."""

@@ -18,7 +18,8 @@ from trainscope.site.survey import cluster_views, survey_of
 from trainscope.site.svg import inlined
 from trainscope.site.templates import ASSETS, Templates
 
-COMPARE_WIDTHS = {"": 1080, "-narrow": 330}
+WIDTHS = {"": (920, 1080), "-narrow": (280, 330)}
+"""Of a curve to explore and of a comparison, on a desk and on a phone, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +62,11 @@ def write_assets(folder: SiteFolder, memory: Memory, templates: Templates) -> No
     """Write the scripts and the style sheet."""
     for name in ASSETS:
         folder.write(f"assets/{name}", templates.asset(name))
-    forms = {"explore": explore_form(log=False), "explore-log": explore_form(log=True)}
-    for suffix, width in COMPARE_WIDTHS.items():
-        forms[f"compare{suffix}"] = compare_form(log=False, width=width)
-        forms[f"compare-log{suffix}"] = compare_form(log=True, width=width)
+    forms = {}
+    for suffix, (explored, compared) in WIDTHS.items():
+        for scale in ("", "-log"):
+            forms[f"explore{scale}{suffix}"] = explore_form(log=bool(scale), width=explored)
+            forms[f"compare{scale}{suffix}"] = compare_form(log=bool(scale), width=compared)
     folder.write("assets/forms.js", f"tsForms({json.dumps(forms, separators=(',', ':'), sort_keys=True)});\n")
     known = version("vl-convert-python")
     if memory.vega != known or not folder.has("assets/vega.js"):
