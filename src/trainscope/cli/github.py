@@ -70,7 +70,7 @@ def report() -> ExitCode:
     inputs, job, api = _setting()
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     with _announced(level="warning"):
-        bundle = read_folder(Path(inputs.text("bundle-path")))
+        bundle = read_folder(inputs.bundle_path)
         reported = tell(bundle, inputs, job, api, Path(summary) if summary else None)
     return _told(reported)
 
@@ -96,7 +96,7 @@ def record() -> ExitCode:
     inputs, job, _ = _setting()
     with _announced():
         check_event(job)
-        entry, files, notes = entry_of(Path(inputs.text("bundle-path")), job)
+        entry, files, notes = entry_of(inputs.bundle_path, job)
         with repository(job.remote, job.token) as git:
             history = History(git, checked_branch(inputs.data_branch, job))
             lost = history.append(entry, files, keep=inputs.number("keep", 0, 100_000, 500))

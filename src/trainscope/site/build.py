@@ -24,7 +24,7 @@ from trainscope.site.files import Memory, SiteFolder
 from trainscope.site.grown import superseded
 from trainscope.site.inputs import Progress, collect, error_entry, find, read_records
 from trainscope.site.pages import findings_json, replay_json, run_view
-from trainscope.site.shared import Site, drawn_charts, svg_job, write_assets, write_lists
+from trainscope.site.shared import Site, drawn_charts, list_files, svg_job, write_assets
 from trainscope.site.templates import Templates
 from trainscope.site.thumbnail import THEMES, thumbnail_chart, thumbnail_svg
 from trainscope.site.views import RunView
@@ -118,14 +118,18 @@ def build(
         if not options.prune:
             kept, damaged = read_records((out / "runs" / run / bundle.NAME for run in gone), at_home=True)
             gone = [run for run in superseded(memory.inputs, collected.inputs, kept, records) if run not in records]
-        for run in gone:
-            folder.remove_run(run)
         records |= {run: record for run, record in kept.items() if run not in gone}
         errors = [*collected.errors, *map(error_entry, damaged)]
         ranked = index.newest_first(list(records.values()))
         ranked = [*ranked[: options.keep], *(archived(r) for r in ranked[options.keep :])]
-        drawn = _write_runs(ranked, folder, memory, templates, site, looks, drawer, progress)
-        write_lists(ranked, errors, folder, templates, site, drawer)
+        # Before anything is written: a template may be wrong.
+        with _nothing_left(folder):
+            lists = list_files(ranked, errors, templates, site, drawer)
+            drawn = _write_runs(ranked, folder, memory, templates, site, looks, drawer, progress)
+        for name, content in lists.items():
+            folder.write(name, content)
+        for run in gone:
+            folder.remove_run(run)
         write_assets(folder, memory, templates)
         known = {} if options.prune else {k: v for k, v in memory.inputs.items() if set(v.runs) <= set(records)}
         memory.inputs = {**known, **collected.inputs}
@@ -146,7 +150,7 @@ def build(
 
 @contextmanager
 def _nothing_left(folder: SiteFolder) -> Iterator[None]:
-    """Take a folder away again where no log could be judged."""
+    """Take a new folder away again if nothing came of it: no log could be judged, or a template is wrong."""
     try:
         yield
     except TrainscopeError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from trainscope.report.document import Metric
 from trainscope.site.bundle import Record
 from trainscope.site.inputs import Input
 
@@ -27,10 +28,19 @@ def superseded(
 
 
 def _is_earlier(old: Record, new: Record) -> bool:
-    """Tell whether a run is the beginning of another: same name and start, and no metric with more points."""
+    """Tell whether a run is the beginning of another: same name and start, fewer steps, nothing taken back."""
     one, two = old.entry, new.entry
     if (one.name, one.source, one.steps.first) != (two.name, two.source, two.steps.first):
         return False
     later = {metric.name: metric for metric in two.metrics}
     shared = [(metric, later[metric.name]) for metric in one.metrics if metric.name in later]
-    return bool(shared) and all(a.first == b.first and a.count <= b.count for a, b in shared)
+    return one.steps.count < two.steps.count and bool(shared) and all(_is_more(a, b) for a, b in shared)
+
+
+def _is_more(one: Metric, two: Metric) -> bool:
+    """Tell whether a metric may have got from the one to the other by points that came after it."""
+    within = [(two.min, one.min), (one.max, two.max)]
+    is_wider = all(
+        low <= high for low, high in within if isinstance(low, int | float) and isinstance(high, int | float)
+    )
+    return one.first == two.first and one.count <= two.count and one.non_finite <= two.non_finite and is_wider
