@@ -4,6 +4,7 @@
   const site = window.trainscope, { $, make, figure, clean } = site, box = $('#archived');
   const WORDS = { pass: ['Pass', 'good'], fail: ['Fail', 'error'], error: ['Cannot judge', 'warning'] };
   const shown = v => v === null || v === undefined ? '–' : figure(v);
+  const steps = (f, x) => f.start_step === null || f.start_step === undefined ? '' : (f.end_step ?? f.start_step) === f.start_step ? `${x} ${f.start_step}` : `${x}s ${f.start_step} to ${f.end_step}`;
   const table = (head, rows) => {
     const body = make('tbody');
     for (const [name, ...cells] of rows) body.append(make('tr', {}, make('th', { scope: 'row' }, name), ...cells.map(c => make('td', { class: 'num' }, c))));
@@ -26,7 +27,7 @@
       try { await site.draw(plot, site.isLog(c) ? 'explore-log' : 'explore', { points: site.points(c), rug: (c.broken || []).map(s => ({ s })) }); } catch (error) { plot.textContent = `The chart could not be shown: ${error.message}`; }
     };
     select.addEventListener('change', draw);
-    const findings = (e.findings || []).map(f => make('li', { class: `card finding plain ${f.severity}` }, make('div', { class: 'head' }, make('span', { class: `chip ${f.severity}` }, f.severity), make('h3', {}, clean(f.title))), make('p', { class: 'where' }, [f.detector, f.metric, f.layer].filter(Boolean).map(t => clean(t)).join(' · ')), make('p', {}, clean(f.message, 800))));
+    const findings = (e.findings || []).map(f => make('li', { class: `card finding plain ${f.severity}` }, make('div', { class: 'head' }, make('span', { class: `chip ${f.severity}` }, f.severity), make('h3', {}, clean(f.title))), make('p', { class: 'where' }, [f.detector, f.metric, f.layer, steps(f, x)].filter(Boolean).map(t => clean(t)).join(' · ')), make('p', {}, clean(f.message, 800))));
     box.replaceChildren(
       make('div', { class: 'intro' }, make('h1', {}, clean(e.name)), make('span', { class: `chip ${css}` }, word), make('p', {}, clean(record.summary || ' ', 800))),
       make('p', { class: 'muted note' }, `${clean(e.source)} · ${e.format} · ${x}s ${shown(e.steps.first)} to ${shown(e.steps.last)} · archived: reduced to its curves and findings`),

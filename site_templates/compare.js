@@ -41,13 +41,16 @@
     const one = reader(a), two = reader(b);
     return steps.map(s => { const p = one(s), q = two(s); return { s, d: p === null || q === null ? null : q - p }; });
   };
-  // Where they part for good to see: the difference stays outside 4 times its own noise for 5 rows.
-  // Noise is what neighbouring differences differ by; with the same data and rounding it is 0, and any difference counts.
+  // Where they part: curves that begin the same at five points, to rounding, at their first difference; others where
+  // the difference stays outside 4 times its own noise for 5 points. Noise is what neighbouring differences differ by.
   const parting = (rows, a) => {
     const some = rows.filter(r => r.d !== null);
     if (some.length < 8) return null;
     const jumps = some.slice(1).map((r, i) => Math.abs(r.d - some[i].d));
     const size = median(a.middle.filter(v => v !== null).map(Math.abs)), band = Math.max(4 * 1.4826 / Math.SQRT2 * median(jumps), 1e-6 * size);
+    const first = some.findIndex(r => Math.abs(r.d) > 1e-6 * size);
+    if (first < 0) return { step: null, band, same: true };
+    if (first >= 5) return { step: some[first].s, d: some[first].d, band, before: some[first - 1].s };
     for (let i = 0; i + 5 <= some.length; i++) {
       const next = some.slice(i, i + 5), sign = Math.sign(next[0].d);
       if (next.every(r => Math.abs(r.d) > band && Math.sign(r.d) === sign)) return { step: next[0].s, d: next[0].d, band };
@@ -59,12 +62,14 @@
     if (!one || !two) { box.textContent = ''; $('#parting').textContent = 'These runs have no metric in common.'; return; }
     const rows = difference(one, two), part = parting(rows, one), x = a.entry.x_axis || 'step';
     const words = part === null ? 'Their steps overlap too little to say where they part.'
-      : part.step === null ? `They do not part for good: no difference of five rows or more leaves its own noise (±${figure(+part.band.toPrecision(3))}); the greatest is ${figure(+part.most.d.toPrecision(3))} at ${x} ${part.most.s}.`
+      : part.same ? `They are the same at all ${x}s that they share.`
+      : part.before !== undefined ? `They part at ${x} ${part.step}: up to ${x} ${part.before} they are the same, and there B is ${part.d > 0 ? 'above' : 'below'} A by ${figure(+Math.abs(part.d).toPrecision(3))}.`
+      : part.step === null ? `They do not part for good: B minus A is at most ${figure(+part.most.d.toPrecision(3))}, at ${x} ${part.most.s}, and leaves its noise (±${figure(+part.band.toPrecision(3))}) for less than five points in a row.`
         : `They part at ${x} ${part.step}: from there B is ${part.d > 0 ? 'above' : 'below'} A, by ${figure(+Math.abs(part.d).toPrecision(3))} at first (noise ±${figure(+part.band.toPrecision(3))}).`;
     $('#parting').textContent = words;
     box.setAttribute('aria-label', `${clean(metric.value)} of both runs, and B minus A. ${words} A ends at ${figure(one.last && one.last[1])}, B at ${figure(two.last && two.last[1])}.`);
     const both = [...site.points(one).map(p => ({ s: p.s, v: p.v, k: 'A' })), ...site.points(two).map(p => ({ s: p.s, v: p.v, k: 'B' }))];
-    const form = `${site.isLog(one) && site.isLog(two) ? 'compare-log' : 'compare'}${matchMedia('(max-width: 760px)').matches ? '-narrow' : ''}`;
+    const form = site.isLog(one) && site.isLog(two) ? 'compare-log' : 'compare';
     try { await site.draw(box, form, { both, difference: rows, parting: part && part.step !== null ? [{ s: part.step }] : [] }); } catch (error) { box.textContent = `The chart could not be shown: ${error.message}`; }
   }
   const findings = (a, b) => {

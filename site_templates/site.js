@@ -51,7 +51,7 @@
     async draw(box, form, sets) {
       box.textContent = 'Loading…';
       await Promise.all([load(`${base}assets/vega.js`), load(`${base}assets/forms.js`)]);
-      const spec = structuredClone(forms[form]);
+      const spec = structuredClone(forms[matchMedia('(max-width: 760px)').matches ? `${form}-narrow` : form]);
       spec.datasets = sets;
       box.textContent = '';
       await window.vegaEmbed(box, spec, { ast: true, actions: false, renderer: 'svg', defaultStyle: false, tooltip: { disableDefaultStyle: true }, logLevel: 1 });
@@ -235,12 +235,6 @@
       $('[data-step=before]', table).textContent = `${x} ${from}`;
       $('[data-step=after]', table).textContent = `${x} ${to}`;
     };
-    const fill = record => {
-      if (before.options.length) return;
-      const steps = [...new Set(record.weights.flatMap(w => w.step))].sort((a, b) => a - b);
-      const wanted = [$('[data-step=before]', table), $('[data-step=after]', table)].map(e => +e.textContent.replace(/\D/g, ''));
-      [before, after].forEach((select, k) => { for (const s of steps) select.append(new Option(s, s, false, s === wanted[k])); select.addEventListener('change', () => redraw(record)); });
-    };
-    new IntersectionObserver((entries, me) => { if (entries.some(e => e.isIntersecting)) { me.disconnect(); own().then(fill, () => {}); } }).observe(table);
+    for (const select of [before, after]) select.addEventListener('change', () => own().then(redraw, () => {}));
   }
 })();

@@ -36,12 +36,25 @@ def test_what_was_built_is_said_and_a_log_that_could_not_be_read_is_told(tmp_pat
     assert run(["site", "build", "examples/logs/healthy.jsonl", str(broken), "--out", str(out), "--jobs", "1"]) == 2
     said = capsys.readouterr().err
     assert "broken.jsonl" in said
-    assert "1 runs; 2 logs read, 1 pages drawn" in said
+    assert "1 run; 2 logs read, 1 page drawn" in said
     assert (out / "index.html").is_file()
 
 
 @pytest.mark.parametrize(
-    "url", ["javascript:alert(1)", '"><script>', "example.org", "http://", "https://a b", "ftp://a/"]
+    "url",
+    [
+        "https://x?y=1",
+        "https://x#f",
+        "https://[::1",
+        "https://:80",
+        "https://\u00fc.example",
+        "javascript:alert(1)",
+        '"><script>',
+        "example.org",
+        "http://",
+        "https://a b",
+        "ftp://a/",
+    ],
 )
 def test_only_a_web_address_makes_links(tmp_path, capsys, url):
     out = tmp_path / "site"

@@ -126,7 +126,7 @@ def test_an_input_that_is_no_value_of_its_kind_is_one_clear_line(name, value, tm
 def every_input(given, folder) -> None:
     check_key(given.key)
     arguments(given, None, folder)
-    _ = (given.annotations, given.comment, given.site_url, given.artifact_name, given.comment_author)
+    _ = (given.annotations, given.comment("auto"), given.site_url, given.artifact_name, given.comment_author)
     given.flag("summary", default=True)
 
 

@@ -176,6 +176,13 @@ def test_a_poisoned_artifact_writes_nothing(packed, github, api, job):
     assert github.writes() == []
 
 
+def test_never_writes_nothing_and_asks_nothing(packed, github, api, job):
+    github.artifacts[5] = ("trainscope", 4242, archive(packed))
+    told = comment_on_run(inputs(comment="never"), job(RUN_EVENT, "workflow_run"), api)
+    assert "says never" in told.commands[0]
+    assert github.journal == []
+
+
 def test_an_event_of_another_kind_is_refused(api, job):
     with pytest.raises(ConfigError, match="no workflow_run"):
         comment_on_run(inputs(), job(PULL_EVENT), api)

@@ -15,8 +15,9 @@ from trainscope.core.errors import ConfigError, GitHubError
 from trainscope.github.baseline import find_baseline
 from trainscope.github.git import repository
 from trainscope.github.history import Entry, History
-from trainscope.github.record import check_event, entry_of, export_records
+from trainscope.github.record import check_event, checked_branch, entry_of, export_records
 from trainscope.report.against import read_baselines
+from trainscope.site.bundle import from_text
 
 BRANCH = "trainscope-data"
 
@@ -56,6 +57,64 @@ def test_the_branch_is_cut_to_the_newest_and_their_files_are_whole(server):
     assert git("rev-list", "--count", BRANCH, cwd=server) == "1"
     assert [git("show", f"{BRANCH}:{f}", cwd=server) for f in files(server)] == ["3", "4", "5", "6", "7"]
     subprocess.run(["git", "fsck", "--strict"], cwd=server, check=True, capture_output=True)
+
+
+def push_file(server, tmp_path, branch: str = BRANCH) -> None:
+    """Add a README to a branch as a person would."""
+    clone = tmp_path / f"clone-{branch}"
+    git("init", "-q", "-b", branch, str(clone), cwd=tmp_path)
+    if git("branch", "--list", branch, cwd=server):
+        git("pull", "-q", f"file://{server}", branch, cwd=clone)
+    (clone / "READ ME.md").write_text("about this branch")
+    git("add", ".", cwd=clone)
+    git("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "readme", cwd=clone)
+    git("push", "-q", f"file://{server}", branch, cwd=clone)
+
+
+def test_files_that_somebody_added_to_the_branch_stay_even_when_it_is_cut(server, tmp_path):
+    append(server, 1)
+    push_file(server, tmp_path)
+    for number in range(2, 8):
+        append(server, number, keep=3)
+    assert git("show", f"{BRANCH}:READ ME.md", cwd=server) == "about this branch"
+    assert len(files(server)) == 1 + 3
+    assert git("rev-list", "--count", BRANCH, cwd=server) == "1"
+    subprocess.run(["git", "fsck", "--strict"], cwd=server, check=True, capture_output=True)
+
+
+def test_a_branch_of_something_else_is_never_written(server, tmp_path, main_job):
+    push_file(server, tmp_path)
+    tip = git("rev-parse", BRANCH, cwd=server)
+    with pytest.raises(GitHubError, match="holds other files and no recorded run"):
+        append(server, 1)
+    assert git("rev-parse", BRANCH, cwd=server) == tip
+    for branch in ("main", "feat"):
+        with pytest.raises(ConfigError, match=f"{branch} is the branch of the code"):
+            checked_branch(branch, main_job(GITHUB_REF="refs/heads/feat"))
+
+
+@pytest.mark.parametrize("stamp", ["9999-12-31T23:59:59+00:00", "1970-01-01T00:00:00Z", "soon", 7, None])
+def test_a_date_that_no_clock_shows_is_no_date(stamp, left, main_job):
+    _, found, notes = entry_of(left, main_job(event={"head_commit": {"timestamp": stamp}}))
+    assert notes == []
+    (record,) = [from_text(text.decode(), name) for name, text in found.items() if name.endswith("record.js")]
+    assert record.about.started is None
+
+
+def test_a_damaged_record_on_the_branch_costs_its_page_alone(server, left, main_job, tmp_path):
+    from trainscope.core.settings import Settings
+    from trainscope.site.build import Options, build
+
+    record(left, main_job())
+    with repository(main_job().remote, "") as one:
+        text = b"tsRun({broken"
+        entry = Entry(43, 1, HEAD, "default")
+        History(one, BRANCH).append(entry, {"records/aaaaaaaaaaaa/record.js": text, "check.json": b"{}"})
+        assert export_records(History(one, BRANCH), tmp_path / "records") == 2
+    built = build([str(tmp_path / "records")], tmp_path / "site", Settings(), Options(jobs=1))
+    assert built.runs == 1
+    assert len(built.failures) == 1
+    assert "aaaaaaaaaaaa" in built.failures[0]
 
 
 def test_a_branch_that_may_not_be_pushed_is_one_line_at_once(server):

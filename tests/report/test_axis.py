@@ -131,6 +131,9 @@ def test_steps_are_labelled_by_whole_numbers_within_the_data(first, last):
         (-0.5, 0.5, "-0.5"),
         (2e20, 1e20, "2e20"),
         (800, 200, "800"),
+        (0.425, 0.025, "0.425"),
+        (2500, 2500, "2.5k"),
+        (2.5e-4, 2.5e-5, "2.50e-4"),
     ],
 )
 def test_ticks_are_written_as_people_write_them(value, step, text):

@@ -13,7 +13,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from trainscope.site import bundle
 from trainscope.site.serve import server_for
+
+from .runs import record, rich
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.slow
@@ -190,10 +193,11 @@ def test_a_layer_opens_and_the_weights_of_any_two_steps_are_compared(browser, bu
         watched.until("document.querySelectorAll('#dialog .plot svg').length > 0")
         assert page.locator("#dialog-title").inner_text() == rich_record.layers[0].rows[0]
         page.keyboard.press("Escape")
-        page.locator("#weight-table").scroll_into_view_if_needed()
-        watched.until("document.getElementById('before').options.length === 4")
+        assert page.locator("#before option").all_inner_texts() == ["0", "100", "200", "300"]
+        assert page.locator("#before").input_value() == "200"
         page.locator("#before").select_option("100")
         page.locator("#after").select_option("200")
+        watched.until("document.querySelector('[data-step=after]').textContent === 'step 200'")
         weights = rich_record.weights[0]
         wanted = weights.divergence[weights.step.index(100)][weights.step.index(200)]
         assert float(page.locator("#weight-table .kl").first.inner_text()) == pytest.approx(wanted, rel=1e-3)
@@ -231,7 +235,7 @@ def test_two_runs_are_compared_settings_first_and_part_where_they_part(browser, 
         assert "at step 300" in page.locator("#parting").inner_text()
         assert "Loss spike" in page.locator("#findings").inner_text()
         page.locator("#metric").select_option("learning_rate")
-        watched.until("document.getElementById('parting').textContent.includes('do not part')")
+        watched.until("document.getElementById('parting').textContent.includes('the same at all steps')")
         assert watched.wrong == [], watched.wrong
 
 
@@ -256,6 +260,57 @@ def test_the_theme_stays_as_it_was_chosen(browser, address):
         page.locator("#theme").click()
         page.goto(f"{address}/compare.html")
         assert page.locator("html").get_attribute("data-theme") == "dark"
+        assert watched.wrong == [], watched.wrong
+
+
+def test_curves_that_begin_the_same_part_at_their_first_difference(browser, tmp_path):
+    from trainscope.core.settings import Settings
+    from trainscope.site.build import Options, build
+
+    for name, spike in (("calm", None), ("spiked", 300)):
+        one = record(rich(name, spike=spike))
+        (tmp_path / "records" / one.id).mkdir(parents=True)
+        (tmp_path / "records" / one.id / bundle.NAME).write_text(bundle.to_text(one), encoding="ascii")
+    build([str(tmp_path / "records")], tmp_path / "out", Settings(), Options(jobs=1))
+    ids = {row["name"]: row["id"] for row in json.loads((tmp_path / "out" / "runs.json").read_text())["runs"]}
+    with Watched(browser, (tmp_path / "out").as_uri()) as watched:
+        page = watched.open(f"compare.html#{ids['calm']},{ids['spiked']}")
+        watched.until("document.querySelectorAll('#plot svg').length > 0")
+        # A spike of four steps is no parting for good; these two share every batch before it.
+        wanted = "They part at step 300: up to step 299 they are the same, and there B is above A by 9."
+        assert page.locator("#parting").inner_text() == wanted
+        page.locator("#metric").select_option("learning_rate")
+        watched.until("document.getElementById('parting').textContent.includes('the same at all steps')")
+        assert watched.wrong == [], watched.wrong
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_paper_is_white_in_every_theme_and_has_no_endless_listing(browser, built, theme):
+    with Watched(browser, built.as_uri(), theme=theme) as watched:
+        page = watched.open(run_page(built, "moe"))
+        page.locator("#theme").click()
+        page.locator("#theme").click() if theme == "dark" else None
+        page.emulate_media(media="print")
+        card = page.locator("#timeline .card").first
+        assert card.evaluate("e => getComputedStyle(e).backgroundColor") in ("rgb(255, 255, 255)", "#fff")
+        assert not page.locator("#config").is_visible()
+        assert page.locator("#layers table").first.is_visible()
+        assert watched.wrong == [], watched.wrong
+
+
+def test_an_interactive_chart_fits_a_phone(browser, built):
+    with Watched(browser, built.as_uri(), 390, 844, is_mobile=True, has_touch=True) as watched:
+        for path in pages(built):
+            page = watched.open(path)
+            if path.startswith("runs/"):
+                page.locator("[data-explore]").first.click()
+            if not path.startswith("run"):
+                continue
+            watched.until("document.querySelectorAll('.plot svg text').length > 0")
+            sizes = page.evaluate(
+                "[...document.querySelectorAll('.plot svg text')].map(t => t.getBoundingClientRect().height)"
+            )
+            assert (path, min(sizes) > 9) == (path, True)
         assert watched.wrong == [], watched.wrong
 
 

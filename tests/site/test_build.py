@@ -1,6 +1,9 @@
 import json
 import shutil
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -125,6 +128,99 @@ def test_nothing_to_read_is_an_error_and_another_folder_is_never_written_over(lo
     assert [p.name for p in mine.iterdir()] == ["thesis.tex"]
     with pytest.raises(ConfigError, match="is a file"):
         made(logs, mine / "thesis.tex")
+
+
+def test_a_damaged_record_is_made_again_from_its_log_and_another_is_told(logs, tmp_path):
+    site = tmp_path / "site"
+    made(logs, site)
+    whole = files(site)
+    (first, second) = sorted((site / "runs").glob("*/record.js"))
+    first.write_text("tsRun({")
+    assert made(logs, site).failures == ()
+    assert files(site) == whole
+
+    # A run whose log is gone cannot be made again, and stops no other.
+    second.write_text("tsRun({")
+    (logs / ("nan.jsonl")).write_bytes((LOGS / "nan.jsonl").read_bytes())
+    for log in ("healthy.jsonl", "loss_spike.jsonl"):
+        if second.parent.name in json.loads((site / MARKER).read_text())["inputs"][f"logs/{log}"]["runs"]:
+            (logs / log).unlink()
+    done = made(logs, site)
+    assert (done.runs, len(done.failures)) == (2, 1)
+    assert str(second) in done.failures[0]
+    assert second.read_text() == "tsRun({"
+    assert made(logs, site, prune=True).failures == ()
+    assert not second.exists()
+
+
+def test_a_marker_that_is_damaged_or_lies_costs_no_more_than_time(logs, tmp_path):
+    site = tmp_path / "site"
+    made(logs, site)
+    whole = files(site)
+    marker = site / MARKER
+    lie = json.loads(marker.read_text())
+    lie["inputs"]["logs/healthy.jsonl"]["runs"] = ["../../logs", "/etc"]
+    for text in ("{", "[]", '{"version": "1", "inputs": [], "pages": {}}', "\ufeff", json.dumps(lie | {"whole": ""})):
+        marker.write_text(text)
+        assert made(logs, site).failures == ()
+        assert files(site) == whole
+
+
+def test_a_run_that_is_still_written_is_one_run_and_another_start_is_a_second(logs, tmp_path):
+    site, lines = tmp_path / "site", (LOGS / "healthy.jsonl").read_text().splitlines(keepends=True)
+    for log in logs.iterdir():
+        log.unlink()
+    for count in (200, 400, len(lines)):
+        (logs / "train.jsonl").write_text("".join(lines[:count]))
+        done = made(logs, site)
+        assert done.runs == 1
+    assert json.loads((site / "runs.json").read_text())["runs"][0]["last_step"] == 600
+    (logs / "train.jsonl").write_bytes((LOGS / "overfitting.jsonl").read_bytes())
+    assert made(logs, site).runs == 2
+
+
+def test_two_builds_at_once_leave_a_whole_site(logs, tmp_path):
+    site = tmp_path / "site"
+    start = "from trainscope.cli.main import main; main()"
+    command = [sys.executable, "-c", start, "site", "build", str(logs), "--out", str(site), "--jobs", "1"]
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda _: subprocess.run(command, capture_output=True, text=True, check=False), range(2)))
+    assert [(one.returncode, one.stderr.count("\n")) for one in both] == [(0, 1)] * 2
+    assert not list(site.rglob("*.part"))
+    made(logs, site)
+    made(logs, tmp_path / "alone")
+    assert files(site) == files(tmp_path / "alone")
+
+
+def test_a_title_of_any_bytes_is_text_and_an_empty_one_is_ours(logs, tmp_path):
+    made(logs, tmp_path / "a", title="a\x01b\u202e\udc80<b>")
+    assert "<b>" not in (tmp_path / "a" / "index.html").read_text()
+    ElementTree.parse(tmp_path / "a" / "feed.xml")
+    made(logs, tmp_path / "a", title=" ")
+    assert "<h1>Training runs</h1>" in (tmp_path / "a" / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("run.html.j2", b"\n{{ page.nothing }}", "run.html.j2:2: .*nothing"),
+        ("run.html.j2", b"{% if %}", "run.html.j2:1: "),
+        ("all.html.j2", b"\n\n{{ 1/0 }}", "all.html.j2:3: division by zero"),
+        ("all.html.j2", b"{{ site.title() }}", "all.html.j2:1: 'str' object is not callable"),
+        ("all.html.j2", b'{% include "nope" %}', "all.html.j2:1: 'nope' not found"),
+        ("all.html.j2", b'{% extends "all.html.j2" %}', "all.html.j2:1: maximum recursion"),
+        ("feed.xml.j2", b"\xff\xfe", "feed.xml.j2: is no UTF-8 text"),
+        ("site.css", b"\xff\xfe", "site.css: is no UTF-8 text"),
+    ],
+)
+def test_a_wrong_template_is_one_line_that_says_where(logs, tmp_path, name, content, said):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / name).write_bytes(content)
+    with pytest.raises(ConfigError, match=said) as caught:
+        made(logs, tmp_path / "site", templates=own)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "site").exists()
 
 
 def test_a_template_of_ones_own_takes_the_place_of_ours(logs, tmp_path):

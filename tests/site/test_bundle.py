@@ -72,6 +72,50 @@ def test_what_is_no_record_is_refused_with_the_reason(text, reason):
     assert reason in str(caught.value)
 
 
+def damage(data, path, value):
+    *way, last = path.split(".")
+    at = data
+    for key in way:
+        at = at[int(key) if isinstance(at, list) else key]
+    at[int(last) if isinstance(at, list) else last] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        ("curves.0.middle", [1.0], "its columns have different lengths"),
+        ("curves.0.middle.0", float("nan"), "a damaged record"),
+        ("curves.0.style", "nope", "curves.0.style"),
+        ("curves.0.step.0", -(10**40), "curves.0.step.0"),
+        ("curves.0.step.0", 10**9, "its steps are out of order"),
+        ("curves.0.step", [], "its columns have different lengths"),
+        ("main_incident", 99, "main_incident is none of its incidents"),
+        ("about.started", 10**17, "about.started"),
+        ("entry.findings.0.start_step", 10**30, "a step has more than 64 bits"),
+        ("entry.steps.first", 10**9, "its last step comes before its first"),
+        ("layers.0.cells", "AAAA", "its cells are not rows times columns"),
+        ("layers.0.cells", "?!", "layers.0"),
+        ("layers.0.low", -1.0, "its limits are no limits"),
+        ("layers.0.peak", [], "its columns have different lengths"),
+        ("weights.0.share", [], "it has no histogram for each step"),
+        ("weights.0.divergence.0", [0.0], "its columns have different lengths"),
+    ],
+)
+def test_a_record_that_does_not_hold_together_is_refused_and_says_where(rich_record, path, value, reason):
+    data = json.loads(bundle.to_text(rich_record)[6:-3])
+    damage(data, path, value)
+    with pytest.raises(ReadError) as caught:
+        bundle.from_text(f"tsRun({json.dumps(data)});\n", "x")
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_seed_of_more_than_64_bits_is_no_damage():
+    config = {"seed": 2**64 - 1, "big": 10**30}
+    one = record(rich(config=config))
+    assert bundle.from_text(bundle.to_text(one), "x").entry.config["seed"] == 2**64 - 1
+
+
 def test_a_record_whose_id_is_a_path_is_refused(rich_record):
     text = bundle.to_text(rich_record)
     data = json.loads(text[6:-3])

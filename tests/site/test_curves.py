@@ -7,8 +7,8 @@ from trainscope.core.run import Series
 from trainscope.site.curves import BUCKETS, curve_of, evidence_of
 
 
-def series(values, start=0):
-    return Series("train/loss", np.arange(start, start + len(values)), np.array(values, dtype=float))
+def series(values, start=0, name="train/loss"):
+    return Series(name, np.arange(start, start + len(values)), np.array(values, dtype=float))
 
 
 def test_a_short_series_is_kept_point_by_point():

@@ -69,8 +69,10 @@ def report() -> ExitCode:
 
     inputs, job, api = _setting()
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
-    bundle = read_folder(Path(inputs.text("bundle-path")))
-    return _told(tell(bundle, inputs, job, api, Path(summary) if summary else None))
+    with _announced(level="warning"):
+        bundle = read_folder(inputs.bundle_path)
+        reported = tell(bundle, inputs, job, api, Path(summary) if summary else None)
+    return _told(reported)
 
 
 @github.command(short_help="Write the comment of the workflow run that started this one.")
@@ -89,14 +91,14 @@ def record() -> ExitCode:
     """Add what a check left to the history branch."""
     from trainscope.github.git import repository
     from trainscope.github.history import History
-    from trainscope.github.record import check_event, entry_of
+    from trainscope.github.record import check_event, checked_branch, entry_of
 
     inputs, job, _ = _setting()
     with _announced():
         check_event(job)
-        entry, files, notes = entry_of(Path(inputs.text("bundle-path")), job)
+        entry, files, notes = entry_of(inputs.bundle_path, job)
         with repository(job.remote, job.token) as git:
-            history = History(git, inputs.data_branch)
+            history = History(git, checked_branch(inputs.data_branch, job))
             lost = history.append(entry, files, keep=inputs.number("keep", 0, 100_000, 500))
     for note in notes:
         say(f"warning: {note}")
@@ -113,6 +115,7 @@ def site() -> ExitCode:
     from trainscope.github.git import repository
     from trainscope.github.history import History
     from trainscope.github.record import export_records
+    from trainscope.report.text import plural
     from trainscope.site.build import Options, build
 
     inputs, job, _ = _setting()
@@ -130,8 +133,8 @@ def site() -> ExitCode:
     for failure in built.failures:
         say(f"warning: {failure}")
     if built.undrawn:
-        say(f"warning: {built.undrawn} charts could not be drawn; their places on the pages say so")
-    say(f"{out}: {built.runs} runs, {built.size / 1e6:.1f} MB")
+        say(f"warning: {plural(built.undrawn, 'chart')} could not be drawn; the pages have the numbers in their place")
+    say(f"{out}: {plural(built.runs, 'run')}, {built.size / 1e6:.1f} MB")
     _set_outputs({"path": str(out), "runs": str(built.runs)})
     return ExitCode.PASS
 
@@ -170,8 +173,8 @@ def _told(reported: Reported) -> ExitCode:
 
 
 @contextmanager
-def _announced(outputs: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Make an error that ends the step an annotation; `outputs` are set first."""
+def _announced(level: str = "error", outputs: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Make an error that ends the step an annotation of some level; `outputs` are set first."""
     from trainscope.github.workflow_commands import command
 
     try:
@@ -180,7 +183,7 @@ def _announced(outputs: Mapping[str, str] | None = None) -> Iterator[None]:
         if outputs:
             _set_outputs(outputs)
         title = "trainscope: wrong input" if isinstance(error, ConfigError) else "trainscope"
-        write_stdout(command("error", str(error), title=title) + "\n")
+        write_stdout(command(level, str(error), title=title) + "\n")
         raise
 
 

@@ -70,6 +70,7 @@ def build(
 
     A site judges nothing: the exit code is 0 whatever was found, and 2 if a log could not be read.
     """
+    from trainscope.report.text import plural
     from trainscope.site.build import Options
     from trainscope.site.build import build as build_site
     from trainscope.site.files import PAGES_LIMIT
@@ -81,14 +82,14 @@ def build(
     for failure in built.failures:
         tell(failure)
     if built.undrawn:
-        say(f"warning: {built.undrawn} charts could not be drawn; their places on the pages say so")
+        say(f"warning: {plural(built.undrawn, 'chart')} could not be drawn; the pages have the numbers in their place")
     if built.size > PAGES_LIMIT:
         say(f"warning: the site has {built.size / 1e9:.2f} GB, and GitHub Pages takes 1 GB; use --keep or --prune")
     more = f", {built.archived} archived" if built.archived else ""
     gone = f", {built.removed} removed" if built.removed else ""
     say(
-        f"{out}: {built.runs} runs{more}{gone}; {built.read} logs read, {built.drawn} pages drawn, "
-        f"{built.size / 1e6:.1f} MB"
+        f"{out}: {plural(built.runs, 'run')}{more}{gone}; {plural(built.read, 'log')} read, "
+        f"{plural(built.drawn, 'page')} drawn, {built.size / 1e6:.1f} MB"
     )
     return ExitCode.CANNOT_JUDGE if built.failures else ExitCode.PASS
 

@@ -62,6 +62,8 @@ def read_folder(folder: Path) -> Bundle:
     ReadError
         If it holds none, or a damaged one.
     """
+    if not folder.is_dir():
+        raise ReadError(folder, "no such folder; name the one that the check left")
     names = [
         FILE,
         DOCUMENT,

@@ -153,7 +153,7 @@ def _run(given: Sequence[str], place: Path, write: Write) -> tuple[int, list[str
     begin, end = fences()
     write(f"{begin}\n".encode())
     try:
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [sys.executable, "-I", "-c", _START, source, *given],
             cwd=place,
             env=_environment(os.environ),
@@ -161,17 +161,17 @@ def _run(given: Sequence[str], place: Path, write: Write) -> tuple[int, list[str
             stdout=subprocess.PIPE,
             # One stream, or the runner could read the second one after the fence has come down.
             stderr=subprocess.STDOUT,
-        )
-        assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                write(line)
-                tail.append(line.decode("utf-8", "replace").rstrip("\r\n"))
-            code = process.wait()
-        finally:
-            # A cancelled job ends us; `trainscope ci` then ends the training and all its processes.
-            if process.poll() is None:
-                process.terminate()
+        ) as process:
+            assert process.stdout is not None
+            try:
+                for line in process.stdout:
+                    write(line)
+                    tail.append(line.decode("utf-8", "replace").rstrip("\r\n"))
+                code = process.wait()
+            finally:
+                # A cancelled job ends us; `trainscope ci` then ends the training and all its processes.
+                if process.poll() is None:
+                    process.terminate()
     finally:
         write(f"\n{end}\n".encode())
     return code, list(tail)

@@ -97,16 +97,22 @@ class History:
 
     def entries(self, tip: str) -> list[Entry]:
         """Return the recorded checks of a fetched commit, the oldest first."""
+        return self._listed(tip)[0]
+
+    def _listed(self, tip: str) -> tuple[list[Entry], list[bytes]]:
+        """Return the recorded checks of a fetched commit, and its other files as git lists them."""
         found: dict[tuple[int, int, str, str], dict[str, str]] = {}
+        others = []
         for line in self.git.run("ls-tree", "-r", "-z", "--full-tree", tip).split(b"\0"):
             about, _, name = line.partition(b"\t")
             match = _ENTRY.fullmatch(name.decode("utf-8", "replace"))
             words = about.split()
-            if match is None or len(words) != 3 or words[0] != b"100644":
-                continue  # nothing of ours: no link, no submodule
-            place = (int(match["run"]), int(match["attempt"]), match["sha"], match["key"])
-            found.setdefault(place, {})[match["file"]] = words[2].decode("ascii", "replace")
-        return [Entry(*place, files) for place, files in sorted(found.items())]
+            if match is not None and len(words) == 3 and words[0] == b"100644":
+                place = (int(match["run"]), int(match["attempt"]), match["sha"], match["key"])
+                found.setdefault(place, {})[match["file"]] = words[2].decode("ascii", "replace")
+            elif line:
+                others.append(line)
+        return [Entry(*place, files) for place, files in sorted(found.items())], others
 
     def read(self, blob: str) -> bytes:
         """Return the content of a file.
@@ -144,7 +150,7 @@ class History:
         Raises
         ------
         GitHubError
-            If the branch may not be written, or every race was lost.
+            If the branch is not one of ours, may not be written, or every race was lost.
         """
         said = ""
         for attempt in range(TRIES):
@@ -175,13 +181,18 @@ class History:
     def _commit(self, tip: str, entry: Entry, files: Mapping[str, bytes], keep: int) -> str:
         """Return a commit that has the files: after the tip, the tip itself if it has them, or alone after a cut."""
         blobs = {name: self._store(content) for name, content in files.items()}
-        before = [e for e in self.entries(tip) if e.path != entry.path] if tip else []
+        entries, others = self._listed(tip) if tip else ([], [])
+        if others and not entries:
+            raise GitHubError(
+                f"{self.branch}: holds other files and no recorded run; name a branch of its own with data-branch"
+            )
+        before = [e for e in entries if e.path != entry.path]
         kept = before
         if keep and len(before) + 1 > keep * KEEP_SLACK:
             kept = before[max(len(before) - keep + 1, 0) :]
             self.git.run("fetch", "--quiet", "--refetch", "--no-filter", "--no-tags", "--depth=1", "origin", tip)
         new = Entry(entry.run_id, entry.attempt, entry.sha, entry.key, blobs)
-        tree = self._tree([*kept, new])
+        tree = self._tree([*kept, new], others)
         if tip and self.git.run("rev-parse", f"{tip}^{{tree}}").split()[0].decode() == tree:
             return tip
         parents = ["-p", tip] if tip and len(kept) == len(before) else []
@@ -191,11 +202,15 @@ class History:
     def _store(self, content: bytes) -> str:
         return self.git.run("hash-object", "-w", "--stdin", data=content).split()[0].decode()
 
-    def _tree(self, entries: Iterable[Entry]) -> str:
-        lines = [f"100644 blob {blob}\t{e.path}/{name}" for e in entries for name, blob in sorted(e.files.items())]
+    def _tree(self, entries: Iterable[Entry], others: Iterable[bytes]) -> str:
+        """Return a tree of recorded checks and of what else there was, such as a README of somebody's."""
+        ours = (f"100644 blob {blob}\t{e.path}/{name}" for e in entries for name, blob in sorted(e.files.items()))
+        lines = [*others, *(line.encode() for line in ours)]
         index = {"GIT_INDEX_FILE": str(self.git.folder / "trainscope-index")}
         self.git.run("read-tree", "--empty", env=index)
-        self.git.run("update-index", "--add", "--index-info", data="\n".join([*lines, ""]).encode(), env=index)
+        self.git.run(
+            "update-index", "-z", "--add", "--index-info", data=b"".join(line + b"\0" for line in lines), env=index
+        )
         # Files that were not fetched are on the server.
         return self.git.run("write-tree", "--missing-ok", env=index).split()[0].decode()
 

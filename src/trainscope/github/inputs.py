@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import get_args
 
 from trainscope.core.errors import ConfigError, did_you_mean
@@ -78,14 +79,27 @@ class Inputs:
         return check_key(self.text("key", "default"))
 
     @property
+    def bundle_path(self) -> Path:
+        """Folder of what a check left.
+
+        Raises
+        ------
+        ConfigError
+            If it is not given.
+        """
+        found = self.text("bundle-path")
+        if not found:
+            raise ConfigError("bundle-path: is not given; it is the output bundle-path of the check")
+        return Path(found)
+
+    @property
     def data_branch(self) -> str:
         """Branch that holds recorded runs."""
         return self.text("data-branch", BRANCH)
 
-    @property
-    def comment(self) -> str:
-        """Whether to write a comment: ``never``, ``auto`` or ``always``."""
-        return self.choice("comment", COMMENT_MODES, "never")
+    def comment(self, default: str) -> str:
+        """Return whether to write a comment: ``never``, ``auto`` or ``always``."""
+        return self.choice("comment", COMMENT_MODES, default)
 
     @property
     def comment_author(self) -> str:

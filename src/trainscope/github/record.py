@@ -14,6 +14,7 @@ from trainscope.github.result import FILE
 from trainscope.site import bundle as records
 from trainscope.site.archive import archived
 from trainscope.site.bundle import RECORDS, Record
+from trainscope.site.record_parts import EARLIEST, LATEST
 
 EVENTS = ("push", "schedule", "workflow_dispatch", "repository_dispatch", "release")
 """Events whose code is the repository's own."""
@@ -39,6 +40,19 @@ def check_event(job: Job) -> None:
     wanted = f"refs/heads/{job.default_branch}"
     if job.event_name != "release" and job.ref != wanted:
         raise ConfigError(f"{job.ref or 'no branch'} is not recorded: the history is that of {wanted}")
+
+
+def checked_branch(branch: str, job: Job) -> str:
+    """Return the branch to record on, which is rewritten now and then, so never one that holds code.
+
+    Raises
+    ------
+    ConfigError
+        If it is the default branch, or the one that the job is of.
+    """
+    if branch == job.default_branch or f"refs/heads/{branch}" == job.ref:
+        raise ConfigError(f"data-branch: {branch} is the branch of the code; recorded runs need one of their own")
+    return branch
 
 
 def entry_of(folder: Path, job: Job) -> tuple[Entry, dict[str, bytes], list[str]]:
@@ -110,9 +124,12 @@ def _dated(record: Record, job: Job) -> Record:
     dates = {}
     if record.about.started is None and isinstance(stamp, str):
         try:
-            dates = {"started": int(datetime.datetime.fromisoformat(stamp).timestamp())}
+            seconds = int(datetime.datetime.fromisoformat(stamp).timestamp())
         except (ValueError, OverflowError):
-            dates = {}
+            seconds = 0
+        # Whoever commits sets the clock.
+        if EARLIEST <= seconds < LATEST:
+            dates = {"started": seconds}
     return record.model_copy(update={"about": record.about.model_copy(update={**about, **dates})})
 
 

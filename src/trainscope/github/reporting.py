@@ -44,7 +44,7 @@ def report(bundle: Bundle, inputs: Inputs, job: Job, api: Api, summary: Path | N
         If an input is wrong.
     """
     pieces = pieces_of(bundle, Links(job.run_url, inputs.site_url))
-    mode, folder = inputs.comment, job.workspace / inputs.text("working-directory", ".")
+    mode, folder = inputs.comment("never"), job.workspace / inputs.text("working-directory", ".")
     lines = annotate(bundle, inputs.annotations, job.workspace, folder)
     lines += [command("warning", f"left out of the report: {one}", title=TITLE) for one in bundle.dropped]
     if inputs.flag("summary", default=True) and summary is not None:
@@ -52,7 +52,7 @@ def report(bundle: Bundle, inputs: Inputs, job: Job, api: Api, summary: Path | N
     url = ""
     if mode != "never" and job.pull_request is not None:
         text = comment_text(pieces, marker_of(inputs.key))
-        posted, said = _comment(bundle, text, inputs, job, api, job.pull_request)
+        posted, said = _comment(bundle, text, mode, inputs, job, api, job.pull_request)
         lines, url = [*lines, *said], posted.url
     return Reported(tuple(lines), url)
 
@@ -71,6 +71,9 @@ def comment_on_run(inputs: Inputs, job: Job, api: Api) -> Reported:
     GitHubError
         If GitHub refuses, or cannot be reached.
     """
+    mode = inputs.comment("auto")
+    if mode == "never":
+        return _nothing("the input comment says never")
     run_id, pull = pull_request_of_run(api, job)
     if pull is None:
         return _nothing(f"run {run_id} has no open pull request that is still at its commit")
@@ -84,7 +87,7 @@ def comment_on_run(inputs: Inputs, job: Job, api: Api) -> Reported:
     bundle = replace(bundle, result=result)
     links = Links(f"{job.remote}/actions/runs/{run_id}", inputs.site_url, _disagreement(bundle, job))
     text = comment_text(pieces_of(bundle, links), marker_of(key))
-    posted, said = _comment(bundle, text, inputs, job, api, pull)
+    posted, said = _comment(bundle, text, mode, inputs, job, api, pull)
     return Reported(tuple(said), posted.url)
 
 
@@ -96,9 +99,9 @@ def _disagreement(bundle: Bundle, job: Job) -> str:
 
 
 def _comment(
-    bundle: Bundle, text: str, inputs: Inputs, job: Job, api: Api, pull: PullRequest
+    bundle: Bundle, text: str, mode: str, inputs: Inputs, job: Job, api: Api, pull: PullRequest
 ) -> tuple[Posted, list[str]]:
-    mode, marker = inputs.comment, marker_of(inputs.key)
+    marker = marker_of(inputs.key)
     level = "warning" if mode == "always" else "notice"
     try:
         if current_head(api, job.repository, pull.number) not in (pull.head, ""):

@@ -119,6 +119,16 @@ def value_axis(values: FloatArray, count: int = 5, *, allow_log: bool = True, al
     return _linear(low, high, count, floor=low >= 0)
 
 
+def pooled(columns: Sequence[FloatArray]) -> FloatArray:
+    """Return the finite values of some series that share an axis, those of a short one as often as of the longest.
+
+    Else all that a series has few points of would count as outliers of the other.
+    """
+    some = [finite for column in columns if len(finite := column[np.isfinite(column)])]
+    most = max(map(len, some), default=0)
+    return np.concatenate([np.resize(column, most) for column in some]) if some else np.array([], dtype=np.float64)
+
+
 def _linear(low: float, high: float, count: int, *, floor: bool) -> Axis:
     size = max(abs(low), abs(high))
     if high - low <= 1e-12 * size or high - low < _TINY:
@@ -172,6 +182,8 @@ def tick_label(value: float, step: float, size: float) -> str:
     if value == 0:
         return "0"
     fine = math.floor(math.log10(step) + 1e-9)
+    # Every second of 5 apart is 2.5 apart, which takes a digit more.
+    fine -= not math.isclose(step / 10.0**fine, round(step / 10.0**fine), rel_tol=1e-6)
     if size < 1e15 and (size >= 1e4 or step >= 1000):
         power, suffix = next(p for p in ((12, "T"), (9, "G"), (6, "M"), (3, "k")) if size >= 10.0 ** p[0])
         return f"{value / 10.0**power:.{max(power - fine, 0)}f}{suffix}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainscope.core.run import Series
-from trainscope.report.axis import step_axis, value_axis
+from trainscope.report.axis import pooled, step_axis, value_axis
 from trainscope.report.chart_text import describe, hints
 from trainscope.report.frame import Frame, Outlier, band_path, dots, line_path, outliers
 from trainscope.report.reduction import reduce_series
@@ -123,7 +123,6 @@ def draw(
     """
     first, last = window or (min(int(s.step[0]) for s, _ in series), max(int(s.step[-1]) for s, _ in series))
     shown = [(_within(s, first, last), style) for s, style in series]
-    values = np.concatenate([s.value for s, _ in shown])
     frame = Frame(
         left=LEFT,
         right=width - RIGHT,
@@ -131,7 +130,7 @@ def draw(
         bottom=height - BOTTOM,
         x_axis=step_axis(first, last, max(round(width / 80), 3)),
         y_axis=value_axis(
-            values,
+            pooled([s.value for s, _ in shown]),
             max(round((height - TOP - BOTTOM) / 34), 4),
             allow_log=allow_log,
             allow_cap=allow_cap,

@@ -10,7 +10,7 @@ NUMBER = "format(datum.value, '.5~g')"
 """Vega's own choice of digits writes 10 as 1e+1."""
 
 
-def explore_form(*, log: bool) -> Spec:
+def explore_form(*, log: bool, width: int) -> Spec:
     """Return the form that a browser draws when asked: the curve to zoom into, above all of it."""
     import altair as alt
 
@@ -38,12 +38,12 @@ def explore_form(*, log: bool) -> Spec:
         line.encode(x=x, y=y),
         dots.encode(x=x, y=y, tooltip=tips),
         broken,
-    ).properties(width=920, height=300)
+    ).properties(width=width, height=300 if width > 500 else 220)
     whole = alt.X("s:Q", scale=alt.Scale(nice=False, zero=False), axis=steps)
     below = (
         points.mark_line(color="var(--blue)", strokeWidth=1)
         .encode(x=whole, y=alt.Y("v:Q", scale=y_scale, axis=None))
-        .properties(width=920, height=56)
+        .properties(width=width, height=56)
         .add_params(brush)
     )
     return _with_axes(alt.vconcat(above, below, spacing=10).to_dict(validate=False), ("points", "rug"))

@@ -10,18 +10,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from trainscope import __version__
-from trainscope.core.errors import ConfigError, TrainscopeError
+from trainscope.core.errors import ConfigError, ReadError, TrainscopeError
 from trainscope.core.settings import Settings
+from trainscope.report.text import printable, shorten
 from trainscope.site import bundle, feed, index
 from trainscope.site.archive import archived
 from trainscope.site.bundle import Record
 from trainscope.site.drawing import Drawer, Job
 from trainscope.site.files import Memory, SiteFolder
-from trainscope.site.inputs import Progress, collect, find
+from trainscope.site.grown import superseded
+from trainscope.site.inputs import Progress, collect, error_entry, find, read_records
 from trainscope.site.pages import findings_json, replay_json, run_view
-from trainscope.site.shared import Site, drawn_charts, svg_job, write_assets, write_lists
+from trainscope.site.shared import Site, drawn_charts, list_files, svg_job, write_assets
 from trainscope.site.templates import Templates
 from trainscope.site.thumbnail import THEMES, thumbnail_chart, thumbnail_svg
 from trainscope.site.views import RunView
@@ -30,11 +33,16 @@ KEEP = 1000
 """Runs that have a page of their own; older ones go to the archive. About 0.44 MB each, measured."""
 
 
+_ADDRESS = re.compile(r"https?://[^\s<>\"'`{}|\\^?#\x7f-\U0010ffff]+")
+"""What stands before the path of a page: no query and no place in a page."""
+_TITLE = "Training runs"
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How to build a site."""
 
-    title: str = "Training runs"
+    title: str = _TITLE
     base_url: str = ""
     """Where the site will be published; feeds need whole addresses."""
     templates: Path | None = None
@@ -55,6 +63,7 @@ class Built:
     drawn: int
     """Run pages that were drawn."""
     removed: int
+    """Runs that no path names, if asked to prune; else those whose log has grown, which are another run now."""
     undrawn: int
     """Charts that could not be drawn; their places say so."""
     size: int
@@ -89,7 +98,8 @@ def build(
         If the site cannot be written.
     """
     templates = Templates(options.templates)
-    site = Site(options.title, _folder_url(options.base_url), __version__)
+    title = shorten(printable(options.title.strip()), 200) or _TITLE
+    site = Site(title, _folder_url(options.base_url), __version__)
     looks = _looks(templates, site)
     with Drawer(options.jobs) as drawer:
         folder = SiteFolder(out)
@@ -102,40 +112,45 @@ def build(
         with _nothing_left(folder):
             collected = collect(wanted, settings, memory.inputs, out, progress=progress)
         records = dict(collected.records)
-        removed = 0
-        for run in folder.runs():
-            if run in records:
-                continue
-            if options.prune:
-                folder.remove_run(run)
-                removed += 1
-            else:
-                records[run] = bundle.read(out / "runs" / run / bundle.NAME)
+        gone = [run for run in folder.runs() if run not in records]
+        kept: dict[str, Record] = {}
+        damaged: list[ReadError] = []
+        if not options.prune:
+            kept, damaged = read_records((out / "runs" / run / bundle.NAME for run in gone), at_home=True)
+            gone = [run for run in superseded(memory.inputs, collected.inputs, kept, records) if run not in records]
+        records |= {run: record for run, record in kept.items() if run not in gone}
+        errors = [*collected.errors, *map(error_entry, damaged)]
         ranked = index.newest_first(list(records.values()))
         ranked = [*ranked[: options.keep], *(archived(r) for r in ranked[options.keep :])]
-        drawn = _write_runs(ranked, folder, memory, templates, site, looks, drawer, progress)
-        write_lists(ranked, collected.errors, folder, templates, site, drawer)
+        # Before anything is written: a template may be wrong.
+        with _nothing_left(folder):
+            lists = list_files(ranked, errors, templates, site, drawer)
+            drawn = _write_runs(ranked, folder, memory, templates, site, looks, drawer, progress)
+        for name, content in lists.items():
+            folder.write(name, content)
+        for run in gone:
+            folder.remove_run(run)
         write_assets(folder, memory, templates)
-        kept = {} if options.prune else {k: v for k, v in memory.inputs.items() if set(v.runs) <= set(records)}
-        memory.inputs = {**kept, **collected.inputs}
+        known = {} if options.prune else {k: v for k, v in memory.inputs.items() if set(v.runs) <= set(records)}
+        memory.inputs = {**known, **collected.inputs}
         memory.pages = {run: key for run, key in memory.pages.items() if run in records}
-        memory.whole = "" if drawer.failed else _stamp(folder, looks, options, names)
+        memory.whole = "" if drawer.failed or damaged else _stamp(folder, looks, options, names)
         folder.remember(memory)
         return Built(
             runs=len(ranked),
             archived=sum(r.archived for r in ranked),
             read=collected.read,
             drawn=drawn,
-            removed=removed,
+            removed=len(gone),
             undrawn=drawer.failed,
             size=folder.size(),
-            failures=collected.failures,
+            failures=(*collected.failures, *map(str, damaged)),
         )
 
 
 @contextmanager
 def _nothing_left(folder: SiteFolder) -> Iterator[None]:
-    """Take a folder away again where no log could be judged."""
+    """Take a new folder away again if nothing came of it: no log could be judged, or a template is wrong."""
     try:
         yield
     except TrainscopeError:
@@ -180,7 +195,8 @@ def _write_runs(
         key = hashlib.sha256(f"{looks}\0{text}".encode()).hexdigest()[:32]
         home = f"runs/{record.id}"
         page = "findings.json" if record.archived else "index.html"
-        if memory.pages.get(record.id) == key and folder.has(f"{home}/{page}") and folder.has(f"{home}/{bundle.NAME}"):
+        is_whole = folder.has(f"{home}/{page}") and folder.holds(f"{home}/{bundle.NAME}", text)
+        if memory.pages.get(record.id) == key and is_whole:
             continue
         if progress is not None:
             progress(done, len(records), record.entry.name)
@@ -221,6 +237,10 @@ def _run_page(view: RunView, templates: Templates, site: Site, drawer: Drawer) -
 
 
 def _folder_url(base_url: str) -> str:
-    if base_url and not re.fullmatch(r"https?://[^\s<>\"'`{}|\\^]+", base_url):
+    try:
+        is_whole = not base_url or bool(_ADDRESS.fullmatch(base_url) and urlsplit(base_url).hostname)
+    except ValueError:
+        is_whole = False
+    if not is_whole:
         raise ConfigError(f"--base-url {base_url}: is no web address; give one such as https://example.org/runs/")
     return base_url if not base_url or base_url.endswith("/") else f"{base_url}/"

@@ -13,13 +13,18 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from trainscope.core.errors import ReadError
 from trainscope.replay.config import ReplayConfig
 from trainscope.report.case_document import Status
-from trainscope.report.document import Number, Part, RunEntry, Verdict
+from trainscope.report.document import Part, RunEntry, Verdict
+from trainscope.site.record_parts import About as About
+from trainscope.site.record_parts import Curve as Curve
+from trainscope.site.record_parts import Rows as Rows
+from trainscope.site.record_parts import Weights as Weights
 
 VERSION = "1"
 NAME = "record.js"
@@ -28,83 +33,6 @@ RECORDS = "records"
 MAX_BYTES = 512 * 1024
 """Greatest size of a record; what does not fit is left out, least telling first, and counted in `left_out`."""
 HEAD, TAIL = "tsRun(", ");\n"
-
-
-class Curve(Part):
-    """One series, every point of it or an envelope.
-
-    Values have six significant digits. Where `low` is empty, `middle` has every point; otherwise each row stands
-    for an equal share of the steps, with its least, lower median and greatest finite value.
-    """
-
-    name: str
-    style: str
-    """Style class of what it measures, such as ``loss``."""
-    unit: str = ""
-    count: int
-    """Points of the series, before any reduction."""
-    step: list[int]
-    middle: list[float | None]
-    """None where the value is NaN or infinite: the line breaks there."""
-    low: list[float | None] = Field(default_factory=list)
-    high: list[float | None] = Field(default_factory=list)
-    broken: list[int] = Field(default_factory=list)
-    """Steps (or middles of shares) that hold NaN or infinity."""
-    broken_count: int = 0
-    first: tuple[int, Number] | None = None
-    last: tuple[int, Number] | None = None
-    """First and last finite point, step and value; None where there is none."""
-    least: tuple[int, Number] | None = None
-    most: tuple[int, Number] | None = None
-    """The exact extremes and the steps they stand at."""
-
-
-class Rows(Part):
-    """Values of many rows (layers, experts) over steps, as one byte a cell: what a heat map shows.
-
-    `cells` is base64 of rows x columns bytes: 0 nothing recorded, 1 to 254 from `low` to `high` (evenly, in
-    logarithms where `log`), 255 NaN or infinity. A cell holds the greatest value of its share of the steps, or
-    the last one before it where the share has none.
-    """
-
-    title: str
-    rows: list[str]
-    first: int
-    last: int
-    """The steps that the columns cover."""
-    columns: int
-    low: float
-    high: float
-    log: bool
-    cells: str
-    peak: list[tuple[int, Number] | None]
-    """Greatest finite value of each row and its step, exact."""
-    end: list[Number | None]
-    """Last value of each row."""
-    left_out: int = 0
-    """Rows that had no room."""
-
-
-class Weights(Part):
-    """Weight histograms of one layer at some steps, on edges that never moved."""
-
-    layer: str
-    step: list[int]
-    edges: list[float]
-    share: list[list[float]]
-    """Share of the weights in each bin, one list a step, three significant digits."""
-    divergence: list[list[float]]
-    """``divergence[i][j]``: Kullback-Leibler divergence of step j's histogram from step i's, in nats."""
-
-
-class About(Part):
-    """Where a run comes from, as far as its log says."""
-
-    started: int | None = None
-    """Unix seconds of its first point."""
-    ended: int | None = None
-    branch: str | None = None
-    commit: str | None = None
 
 
 class Record(Part):
@@ -144,6 +72,24 @@ class Record(Part):
         """The run's id, fit for a folder's name."""
         return self.entry.id
 
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.main_incident is not None and not 0 <= self.main_incident < len(self.entry.incidents):
+            raise ValueError("main_incident is none of its incidents")
+        first, last = self.entry.steps.first, self.entry.steps.last
+        if first is not None and last is not None and first > last:
+            raise ValueError("its last step comes before its first")
+        if any(not curve.step for curve in self.curves):
+            raise ValueError("a curve has no step")
+        entry = self.entry
+        places = [entry.steps.first, entry.steps.last]
+        places += [step for f in entry.findings for step in (f.start_step, f.end_step)]
+        places += [step for i in entry.incidents for step in (i.onset, i.loss_step)]
+        places += [step for e in entry.story for step in (e.step, e.end_step)]
+        if any(place is not None and not -(2**63) <= place < 2**63 for place in places):
+            raise ValueError("a step has more than 64 bits")
+        return self
+
 
 def to_text(record: Record) -> str:
     """Return the script that holds a record: ASCII, the same bytes for the same record."""
@@ -164,8 +110,8 @@ def from_text(text: str, source: str) -> Record:
     if not text.startswith(HEAD) or not text.endswith(TAIL):
         raise ReadError(source, "not a whole record of a run; build the site from the log again")
     try:
-        data = json.loads(text[len(HEAD) : -len(TAIL)])
-    except ValueError:
+        data = json.loads(text[len(HEAD) : -len(TAIL)], parse_constant=_no_constant)
+    except (ValueError, RecursionError):
         raise ReadError(source, "a damaged record of a run; build the site from the log again") from None
     version = str(data.get("version", "")) if isinstance(data, dict) else ""
     if version.partition(".")[0] != VERSION:
@@ -174,8 +120,9 @@ def from_text(text: str, source: str) -> Record:
         record = Record.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ReadError(source, f"a damaged record of a run ({where}: {first['msg'].lower()})") from None
+        where = ".".join(str(part) for part in first["loc"]) or "record"
+        said = first["msg"].removeprefix("Value error, ").lower()
+        raise ReadError(source, f"a damaged record of a run ({where}: {said})") from None
     if not re.fullmatch(r"[0-9a-f]{12}(-\d{1,6})?", record.id):
         raise ReadError(source, "a damaged record of a run (entry.id: is no run id)")
     return record
@@ -195,6 +142,10 @@ def read(path: Path) -> Record:
         raise ReadError(path, f"cannot be read ({error.strerror})") from None
     except ValueError:
         raise ReadError(path, "not a record of a run") from None
+
+
+def _no_constant(name: str) -> Any:  # noqa: ANN401 - never returns
+    raise ValueError(f"{name} is not JSON")
 
 
 def is_record(path: Path) -> bool:

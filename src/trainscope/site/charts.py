@@ -10,7 +10,7 @@ import numpy as np
 
 from trainscope.core.metrics import Kind, kind
 from trainscope.core.run import FloatArray
-from trainscope.report.axis import Axis, step_axis, value_axis
+from trainscope.report.axis import Axis, pooled, step_axis, value_axis
 from trainscope.report.charts import Mark
 from trainscope.report.frame import Frame
 from trainscope.report.text import figure, label, plural
@@ -115,12 +115,11 @@ def line_chart(
     first, last = domain or (curve.step[0], curve.step[-1])
     inside = [m for m in marks if m.start <= last and m.end >= first]
     curves = [curve] if overlay is None else [curve, overlay]
-    values = np.concatenate([_values(c) for c in curves])
     # The shape of a schedule is what one looks for, and it is drawn in straight lines.
     allow_log = kind(curve.name) != Kind.LEARNING_RATE
     top = TOP if any(m.badge for m in inside) else BARE_TOP
     ticks = max(round((height - top - BOTTOM) / 34), 3)
-    y_axis = value_axis(values, ticks, allow_log=allow_log, allow_cap=allow_cap)
+    y_axis = value_axis(pooled([_values(c) for c in curves]), ticks, allow_log=allow_log, allow_cap=allow_cap)
     drawings = []
     for width in widths:
         shown = outlined(curve, NARROW_ROWS) if width <= NARROW else curve

@@ -19,6 +19,7 @@ from trainscope.report.lookup import series_of
 from trainscope.report.panels import primary, ranked
 from trainscope.site.bundle import MAX_BYTES, About, Curve, Record, from_text, to_text
 from trainscope.site.curves import curve_of, evidence_of, short
+from trainscope.site.record_parts import EARLIEST, LATEST
 from trainscope.site.rows import layer_maps, share_maps
 from trainscope.site.weights import weights_of
 
@@ -33,8 +34,6 @@ ONSET_POINTS = 120
 BRANCH_KEYS = ("git.branch", "git_branch", "branch", "git.ref", "env.git_branch")
 COMMIT_KEYS = ("git.commit", "git_commit", "commit", "git.sha", "git_sha", "env.git_commit")
 """Settings under which a log may name the code it ran."""
-EARLIEST, LATEST = 946_684_800, 4_102_444_800
-"""The years 2000 and 2100: what lies outside is a stopwatch, not a date."""
 
 
 def record_of(case: Case, entry: RunEntry, settings: Settings, replay: ReplayConfig | None = None) -> Record:

@@ -35,7 +35,7 @@ def data_sets(
         "ranges": _range_rows(frame, marks),
         "rules": [{"x": round(float(frame.x(r)), 1), "c": "var(--purple)"} for r in rules],
         "rug": [{"s": s} for s in curve.broken if frame.x_axis.low <= s <= frame.x_axis.high],
-        "caps": _cap_rows(frame, curve, x_name),
+        "caps": [row for c in (curve, overlay) if c is not None for row in _cap_rows(frame, c, x_name)],
         "badges": badge_rows(frame, marks),
     }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import select
 import subprocess
 import sys
 import threading
@@ -46,8 +45,13 @@ class _Worker:
         try:
             process.stdin.write(json.dumps(job, allow_nan=False) + "\n")
             process.stdin.flush()
-            ready, _, _ = select.select([process.stdout], [], [], TIMEOUT)
-            line = process.stdout.readline() if ready else ""
+            # A pipe cannot be waited for on every system; a process can be ended on all.
+            alarm = threading.Timer(TIMEOUT, process.kill)
+            alarm.start()
+            try:
+                line = process.stdout.readline()
+            finally:
+                alarm.cancel()
         except OSError:
             line = ""
         if not line.endswith("\n"):
@@ -85,6 +89,12 @@ class _Worker:
         process.wait()
 
 
+def _cores() -> int:
+    """Return how many cores this process may use; not every system says more than how many there are."""
+    usable = getattr(os, "sched_getaffinity", None)
+    return (os.cpu_count() or 1) if usable is None else len(usable(0))
+
+
 class Drawer:
     """Draws many charts at once; a context manager.
 
@@ -107,7 +117,7 @@ class Drawer:
             raise ConfigError(
                 "the site needs altair, vl-convert-python and pillow; install the extra: pip install '.[site]'"
             )
-        self.count = jobs or len(os.sched_getaffinity(0))
+        self.count = jobs or _cores()
         self.failed = 0
         self._workers: list[_Worker] = []
 

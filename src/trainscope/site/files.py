@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +18,8 @@ from trainscope.store import stream
 MARKER = ".trainscope-site.json"
 """What the site was made from. Its presence says that a folder is a site of ours, which may be written over."""
 VERSION = "1"
+PART = ".part"
+"""Suffix of a file that is not whole yet."""
 PAGES_LIMIT = 1_000_000_000
 """Bytes that GitHub Pages publishes at most."""
 
@@ -98,9 +102,10 @@ class SiteFolder:
         """
         data = content.encode() if isinstance(content, str) else content
         path = self.root / name
-        if path.is_file() and path.read_bytes() == data:
+        if self.holds(name, data):
             return
-        part = path.with_name(f".{path.name}.part")
+        # Another build may be writing the same site.
+        part = path.with_name(f".{path.name}.{os.getpid()}{PART}")
         with stream.writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             part.write_bytes(data)
@@ -115,6 +120,12 @@ class SiteFolder:
         """Tell whether a file is there."""
         return (self.root / name).is_file()
 
+    def holds(self, name: str, content: str | bytes) -> bool:
+        """Tell whether a file is there with these bytes."""
+        path = self.root / name
+        data = content.encode() if isinstance(content, str) else content
+        return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
+
     def runs(self) -> Iterator[str]:
         """Yield the ids of the runs that the site holds, sorted."""
         home = self.root / "runs"
@@ -128,12 +139,12 @@ class SiteFolder:
     def keep_only(self, run: str, names: Mapping[str, object]) -> None:
         """Delete the files of a run that its page no longer has."""
         for path in sorted((self.root / "runs" / run).iterdir()):
-            if path.is_file() and path.name not in names:
-                path.unlink()
+            if path.is_file() and path.name not in names and path.suffix != PART:
+                path.unlink(missing_ok=True)
 
     def size(self) -> int:
         """Return the bytes of all files."""
-        return sum(p.stat().st_size for p in self.root.rglob("*") if p.is_file())
+        return sum(_size(path) for path in self.root.rglob("*") if path.suffix != PART)
 
 
 def _memory(marker: Path) -> Memory:
@@ -147,3 +158,12 @@ def _memory(marker: Path) -> Memory:
         return Memory(inputs, pages, str(data["whole"]), str(data["vega"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Memory()
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a file, 0 for what is none or was just taken away by another build."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0

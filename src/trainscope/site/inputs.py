@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -118,13 +118,14 @@ def collect(
     Raises
     ------
     NoDataError, ReadError
-        If nothing at all could be read and judged, or a record is damaged.
+        If nothing at all could be read and judged.
     ConfigError
         If a detector or parameter in `settings` is unknown.
     """
-    found = {record.id: record for record in map(bundle.read, wanted.records)}
-    errors, failures = [_entry(p) for p in wanted.problems], [str(p) for p in wanted.problems]
-    last: ReadError | NoDataError | None = wanted.problems[0] if wanted.problems else None
+    found, damaged = read_records(wanted.records)
+    problems = [*damaged, *wanted.problems]
+    errors, failures = [error_entry(p) for p in problems], [str(p) for p in problems]
+    last: ReadError | NoDataError | None = problems[0] if problems else None
     inputs: dict[str, Input] = {}
     read = 0
     for done, log in enumerate(wanted.logs):
@@ -138,7 +139,7 @@ def collect(
                 records, wrong, why = _judged(log.path, settings)
             except (ReadError, NoDataError) as error:
                 last = last or error
-                errors.append(_entry(error))
+                errors.append(error_entry(error))
                 failures.append(str(error))
                 continue
             errors += wrong
@@ -156,6 +157,25 @@ def collect(
     return Collected(found, inputs, tuple(errors), tuple(failures), read)
 
 
+def read_records(paths: Iterable[Path], *, at_home: bool = False) -> tuple[dict[str, Record], list[ReadError]]:
+    """Return the records in some files by run id, and why others could not be read.
+
+    Where they are `at_home`, in the site itself, the folder of each is called like its run.
+    """
+    found: dict[str, Record] = {}
+    damaged = []
+    for path in paths:
+        try:
+            record = bundle.read(path)
+            if at_home and record.id != path.parent.name:
+                raise ReadError(path, f"is the record of another run, {record.id}; remove its folder")
+        except ReadError as error:
+            damaged.append(error)
+        else:
+            found[record.id] = record
+    return found, damaged
+
+
 def _split(paths: Sequence[str]) -> tuple[list[Path], list[str]]:
     """Return the records among some paths, and the other paths as they were given."""
     records: list[Path] = []
@@ -170,8 +190,10 @@ def _split(paths: Sequence[str]) -> tuple[list[Path], list[str]]:
         else:
             # As the user's shell would: a pattern may be absolute.
             inside = [named] if named.is_file() else sorted(map(Path, glob.glob(path, recursive=True)))  # noqa: PTH207
-        if inside and all(p.is_file() and bundle.is_record(p) for p in inside):
-            records += inside
+        # One damaged record among others is still a record, and is told as one.
+        if inside and any(p.is_file() and bundle.is_record(p) for p in inside):
+            records += [p for p in inside if bundle.is_record(p) or p.name == bundle.NAME]
+            others += [str(p) for p in inside if not bundle.is_record(p) and p.name != bundle.NAME]
         else:
             others.append(path)
     return records, others
@@ -214,7 +236,8 @@ def _digest(log: str, settings: Settings) -> str:
     return found.hexdigest()[:32]
 
 
-def _entry(error: ReadError | NoDataError) -> ErrorEntry:
+def error_entry(error: ReadError | NoDataError) -> ErrorEntry:
+    """Return what the list of runs says of a log that could not be judged."""
     if isinstance(error, ReadError):
         return ErrorEntry(kind="unreadable", source=portable(error.path), line=error.line, reason=error.reason)
     source, _, reason = str(error).rpartition(": ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
 from trainscope.core.positions import ranges
 from trainscope.replay.config import ReplayConfig
@@ -85,6 +86,7 @@ def run_view(record: Record) -> RunView:
         ),
         layers=tuple(_layer_map(record, i) for i in range(len(record.layers))),
         weights=weight_rows(record),
+        weight_steps=tuple(sorted({step for w in record.weights for step in w.step})),
         shares=tuple(_share_map(record, i) for i in range(len(record.shares))),
         replay=_replay(record, main, span),
         judged=_judged(record),
@@ -206,6 +208,8 @@ def _replay(record: Record, main: Curve | None, span: tuple[int, int] | None) ->
             domain=span,
             data="curves.0",
         )
+        shaded = f"shaded: the {record.entry.x_axis}s whose batches are left out"
+        chart = replace(chart, hints=(*chart.hints, shaded))
     return ReplayView(plan, plan.to_json(), ranges(plan.skip_batches), chart)
 
 

@@ -18,7 +18,8 @@ from trainscope.site.survey import cluster_views, survey_of
 from trainscope.site.svg import inlined
 from trainscope.site.templates import ASSETS, Templates
 
-COMPARE_WIDTHS = {"": 1080, "-narrow": 330}
+WIDTHS = {"": (920, 1080), "-narrow": (280, 330)}
+"""Of a curve to explore and of a comparison, on a desk and on a phone, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +31,16 @@ class Site:
     version: str
 
 
-def write_lists(
-    records: Sequence[Record],
-    errors: Sequence[ErrorEntry],
-    folder: SiteFolder,
-    templates: Templates,
-    site: Site,
-    drawer: Drawer,
-) -> None:
-    """Write the list of runs in all its forms, the shared pages, the feed and the badge."""
+def list_files(
+    records: Sequence[Record], errors: Sequence[ErrorEntry], templates: Templates, site: Site, drawer: Drawer
+) -> dict[str, str]:
+    """Return the list of runs in all its forms, the shared pages, the feed and the badge, by name.
+
+    Raises
+    ------
+    ConfigError
+        If a template of the user's is wrong.
+    """
     rows = index.rows_of(records)
     survey = survey_of(records)
     clusters, alone = cluster_views(survey, {row.id: row for row in rows})
@@ -46,25 +48,28 @@ def write_lists(
     drawings = [(c.chart, d) for c in clusters if c.chart is not None for d in c.chart.drawings]
     svg = drawn_charts(drawings, drawer.draw([svg_job(d) for _, d in drawings]))
     common = {"site": site, "root": ""}
-    folder.write("index.html", templates.render("index.html.j2", index=view, svg=svg, **common))
-    folder.write("all.html", templates.render("all.html.j2", index=view, **common))
-    folder.write("compare.html", templates.render("compare.html.j2", **common))
-    folder.write("run.html", templates.render("archive.html.j2", **common))
-    folder.write("runs.js", index.runs_script(rows))
-    folder.write("runs.json", index.runs_json(rows, site.title))
-    folder.write("feed.xml", templates.render("feed.xml.j2", items=feed.items_of(records), site=site))
     newest = records[0] if records else None
-    folder.write("badge.svg", templates.render("badge.svg.j2", **feed.badge_of(newest)))
+    return {
+        "index.html": templates.render("index.html.j2", index=view, svg=svg, **common),
+        "all.html": templates.render("all.html.j2", index=view, **common),
+        "compare.html": templates.render("compare.html.j2", **common),
+        "run.html": templates.render("archive.html.j2", **common),
+        "runs.js": index.runs_script(rows),
+        "runs.json": index.runs_json(rows, site.title),
+        "feed.xml": templates.render("feed.xml.j2", items=feed.items_of(records), site=site),
+        "badge.svg": templates.render("badge.svg.j2", **feed.badge_of(newest)),
+    }
 
 
 def write_assets(folder: SiteFolder, memory: Memory, templates: Templates) -> None:
     """Write the scripts and the style sheet."""
     for name in ASSETS:
         folder.write(f"assets/{name}", templates.asset(name))
-    forms = {"explore": explore_form(log=False), "explore-log": explore_form(log=True)}
-    for suffix, width in COMPARE_WIDTHS.items():
-        forms[f"compare{suffix}"] = compare_form(log=False, width=width)
-        forms[f"compare-log{suffix}"] = compare_form(log=True, width=width)
+    forms = {}
+    for suffix, (explored, compared) in WIDTHS.items():
+        for scale in ("", "-log"):
+            forms[f"explore{scale}{suffix}"] = explore_form(log=bool(scale), width=explored)
+            forms[f"compare{scale}{suffix}"] = compare_form(log=bool(scale), width=compared)
     folder.write("assets/forms.js", f"tsForms({json.dumps(forms, separators=(',', ':'), sort_keys=True)});\n")
     known = version("vl-convert-python")
     if memory.vega != known or not folder.has("assets/vega.js"):

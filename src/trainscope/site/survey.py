@@ -20,6 +20,7 @@ from trainscope.report.text import plural
 from trainscope.site.bundle import Curve, Record
 from trainscope.site.charts import Chart, line_chart
 from trainscope.site.index import ClusterView, Row
+from trainscope.site.record_parts import Style
 
 MAX_CLUSTERS = 12
 MAX_ALONE = 60
@@ -111,7 +112,7 @@ def _band_curve(
     *,
     low: list[float | None] | None = None,
     high: list[float | None] | None = None,
-    style: str = "loss",
+    style: Style = "loss",
 ) -> Curve:
     some = [(s, v) for s, v in zip(band.offset, middle, strict=True) if v is not None]
     least, most = (min(some, key=lambda p: p[1]), max(some, key=lambda p: p[1])) if some else (None, None)

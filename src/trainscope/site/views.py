@@ -80,6 +80,8 @@ class RunView:
     small: tuple[Chart, ...]
     layers: tuple[MapView, ...]
     weights: tuple[WeightRow, ...]
+    weight_steps: tuple[int, ...]
+    """Those of which the record keeps histograms."""
     shares: tuple[MapView, ...]
     replay: ReplayView | None
     judged: str
