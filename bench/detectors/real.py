@@ -11,7 +11,7 @@ are left out for everyone: one of the tools needs minutes for them.
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import ast
 import json
 import subprocess
 import sys
@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -153,14 +152,20 @@ class Score:
             self.flagged += bool(false)
 
 
-def scorer(corpus: Path) -> ModuleType:
-    """Return the corpus's own score.py, for its table of kinds."""
-    spec = importlib.util.spec_from_file_location("corpus_score", corpus / "score.py")
-    if spec is None or spec.loader is None:
-        sys.exit(f"{corpus}: no score.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def tables(corpus: Path) -> tuple[dict[str, set[str]], set[str]]:
+    """Return two tables of the corpus's own score.py, which is a command and cannot be imported.
+
+    They are the detectors that may name a pathology, and those whose extra findings count only where labels are whole.
+    """
+    tree = ast.parse((corpus / "score.py").read_text(encoding="utf-8"))
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if name in ("KINDS", "SPIKE_KINDS"):
+                value = ast.unparse(node.value).replace("set()", "{''}")
+                found[name] = ast.literal_eval(value)
+    return found["KINDS"], found["SPIKE_KINDS"]
 
 
 def answers(
@@ -199,13 +204,13 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path("out/detectors"))
     parser.add_argument("--most", type=int, default=5_000, help="steps of the longest log that is given to the tools")
     options = parser.parse_args()
-    module = scorer(options.corpus)
+    kinds, spikes = tables(options.corpus)
     scores: dict[str, Score] = {}
     files: Counter[str] = Counter()
     for row, said in answers(options.corpus, options.peers, Cache(options.cache / "real.jsonl"), options.most):
         files["judged"] += 1
         for tool, found in said.items():
-            scores.setdefault(tool, Score()).add(row, [tuple(s) for s in found], module.KINDS, module.SPIKE_KINDS)
+            scores.setdefault(tool, Score()).add(row, [(s[0], s[1], s[2]) for s in found], kinds, spikes)
     print(f"{files['judged']} logs\n")
     print("| tool | labels found | right findings | false ones | precision | healthy logs flagged |")
     print("| --- | --- | --- | --- | --- | --- |")
