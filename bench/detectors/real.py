@@ -83,7 +83,7 @@ def losslint(tools: Path, log: Path) -> list[Said]:
         if f["severity"] in ("warning", "error"):
             kind = kinds.get(f["check"], f["check"])
             steps = [s for s in f["details"].get("steps", ()) if isinstance(s, (int, float))]
-            out += [(kind, s, s) for s in steps] or [(kind, None, None)]
+            out.append((kind, min(steps), max(steps)) if steps else (kind, None, None))
     return out
 
 
@@ -172,28 +172,33 @@ def answers(
     corpus: Path, tools: Path | None, cache: Cache, most: int
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield each row of the manifest that counts, with what every tool says of it."""
-    for row in json.loads((corpus / "manifest.json").read_text())["files"]:
-        key = f"real {row['file']} {most} {tools is not None}"
-        if key not in cache:
-            cache.put(key, _answers(corpus / row["file"], tools, most))
-        if cache.get(key) is not None:
-            yield row, cache.get(key)
+    asked = ["trainscope", *(PEERS if tools else ())]
+    for row in json.loads((corpus / "manifest.json").read_text(encoding="utf-8"))["files"]:
+        keys = {name: f"real {row['file']} {most} {name}" for name in asked}
+        missing = [name for name, key in keys.items() if key not in cache]
+        said = _answers(corpus / row["file"], missing, tools, most) if missing else {}
+        for name in missing:
+            cache.put(keys[name], said.get(name))
+        known = {name: cache.get(key) for name, key in keys.items()}
+        if all(found is not None for found in known.values()):
+            yield row, known
 
 
-def _answers(path: Path, tools: Path | None, most: int) -> dict[str, list[Said]] | None:
+def _answers(path: Path, asked: list[str], tools: Path | None, most: int) -> dict[str, list[Said]]:
+    """Return what each tool says of a log; empty for one that cannot be read or is too long."""
     try:
         runs = read_runs(str(path))
     except TrainscopeError:
-        return None
+        return {}
     if max((len(np.unique(np.concatenate([s.step for s in r.series.values()]))) for r in runs), default=0) > most:
-        return None
-    said: dict[str, list[Said]] = {"trainscope": [s for run in runs for s in ours(run)]}
+        return {}
+    said: dict[str, list[Said]] = {name: [] for name in asked}
     with tempfile.TemporaryDirectory() as folder:
-        for number, run in enumerate(runs if tools else ()):
+        for number, run in enumerate(runs):
             log = Path(folder) / f"{number}.jsonl"
             log.write_text(as_lines(run), encoding="utf-8")
-            for name, ask in PEERS.items():
-                said.setdefault(name, []).extend(ask(tools, log) if tools else [])
+            for name in asked:
+                said[name] += PEERS[name](tools, log) if tools and name in PEERS else ours(run)
     return said
 
 
