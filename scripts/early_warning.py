@@ -104,7 +104,7 @@ class Leads:
     controls_flagged: int
     false: int
     watched: int
-    """Steps without a fault: the controls, and all before the ramp."""
+    """Steps of the controls."""
 
     def line(self, claim: str) -> str:
         """Return one line for people."""
@@ -128,8 +128,9 @@ def measure(kind: str, signal: Signal, seeds: int, cache: Path) -> Leads:
         steps = alarms(broken, signal)
         quiet = alarms(control, signal)
         flagged += bool(quiet)
-        false += len(quiet) + sum(s < RAMP for s in steps)
-        watched += len(control["loss"]) - CALM + RAMP - CALM
+        # Until the ramp both are the same training, and count once.
+        false += len(quiet)
+        watched += len(control["loss"]) - CALM
         end = divergence(broken["loss"])
         if end is None:
             undiverged += 1

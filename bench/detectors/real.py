@@ -11,7 +11,7 @@ are left out for everyone: one of the tools needs minutes for them.
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import ast
 import json
 import subprocess
 import sys
@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -84,7 +83,7 @@ def losslint(tools: Path, log: Path) -> list[Said]:
         if f["severity"] in ("warning", "error"):
             kind = kinds.get(f["check"], f["check"])
             steps = [s for s in f["details"].get("steps", ()) if isinstance(s, (int, float))]
-            out += [(kind, s, s) for s in steps] or [(kind, None, None)]
+            out.append((kind, min(steps), max(steps)) if steps else (kind, None, None))
     return out
 
 
@@ -153,42 +152,53 @@ class Score:
             self.flagged += bool(false)
 
 
-def scorer(corpus: Path) -> ModuleType:
-    """Return the corpus's own score.py, for its table of kinds."""
-    spec = importlib.util.spec_from_file_location("corpus_score", corpus / "score.py")
-    if spec is None or spec.loader is None:
-        sys.exit(f"{corpus}: no score.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def tables(corpus: Path) -> tuple[dict[str, set[str]], set[str]]:
+    """Return two tables of the corpus's own score.py, which is a command and cannot be imported.
+
+    They are the detectors that may name a pathology, and those whose extra findings count only where labels are whole.
+    """
+    tree = ast.parse((corpus / "score.py").read_text(encoding="utf-8"))
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if name in ("KINDS", "SPIKE_KINDS"):
+                value = ast.unparse(node.value).replace("set()", "{''}")
+                found[name] = ast.literal_eval(value)
+    return found["KINDS"], found["SPIKE_KINDS"]
 
 
 def answers(
     corpus: Path, tools: Path | None, cache: Cache, most: int
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield each row of the manifest that counts, with what every tool says of it."""
-    for row in json.loads((corpus / "manifest.json").read_text())["files"]:
-        key = f"real {row['file']} {most} {tools is not None}"
-        if key not in cache:
-            cache.put(key, _answers(corpus / row["file"], tools, most))
-        if cache.get(key) is not None:
-            yield row, cache.get(key)
+    asked = ["trainscope", *(PEERS if tools else ())]
+    for row in json.loads((corpus / "manifest.json").read_text(encoding="utf-8"))["files"]:
+        keys = {name: f"real {row['file']} {most} {name}" for name in asked}
+        missing = [name for name, key in keys.items() if key not in cache]
+        said = _answers(corpus / row["file"], missing, tools, most) if missing else {}
+        for name in missing:
+            cache.put(keys[name], said.get(name))
+        known = {name: cache.get(key) for name, key in keys.items()}
+        if all(found is not None for found in known.values()):
+            yield row, known
 
 
-def _answers(path: Path, tools: Path | None, most: int) -> dict[str, list[Said]] | None:
+def _answers(path: Path, asked: list[str], tools: Path | None, most: int) -> dict[str, list[Said]]:
+    """Return what each tool says of a log; empty for one that cannot be read or is too long."""
     try:
         runs = read_runs(str(path))
     except TrainscopeError:
-        return None
+        return {}
     if max((len(np.unique(np.concatenate([s.step for s in r.series.values()]))) for r in runs), default=0) > most:
-        return None
-    said: dict[str, list[Said]] = {"trainscope": [s for run in runs for s in ours(run)]}
+        return {}
+    said: dict[str, list[Said]] = {name: [] for name in asked}
     with tempfile.TemporaryDirectory() as folder:
-        for number, run in enumerate(runs if tools else ()):
+        for number, run in enumerate(runs):
             log = Path(folder) / f"{number}.jsonl"
             log.write_text(as_lines(run), encoding="utf-8")
-            for name, ask in PEERS.items():
-                said.setdefault(name, []).extend(ask(tools, log) if tools else [])
+            for name in asked:
+                said[name] += PEERS[name](tools, log) if tools and name in PEERS else ours(run)
     return said
 
 
@@ -199,13 +209,13 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path("out/detectors"))
     parser.add_argument("--most", type=int, default=5_000, help="steps of the longest log that is given to the tools")
     options = parser.parse_args()
-    module = scorer(options.corpus)
+    kinds, spikes = tables(options.corpus)
     scores: dict[str, Score] = {}
     files: Counter[str] = Counter()
     for row, said in answers(options.corpus, options.peers, Cache(options.cache / "real.jsonl"), options.most):
         files["judged"] += 1
         for tool, found in said.items():
-            scores.setdefault(tool, Score()).add(row, [tuple(s) for s in found], module.KINDS, module.SPIKE_KINDS)
+            scores.setdefault(tool, Score()).add(row, [(s[0], s[1], s[2]) for s in found], kinds, spikes)
     print(f"{files['judged']} logs\n")
     print("| tool | labels found | right findings | false ones | precision | healthy logs flagged |")
     print("| --- | --- | --- | --- | --- | --- |")

@@ -1,7 +1,7 @@
 """Measure every detector: false alarms, detection and delay, beside the rules that other tools ship.
 
     python bench/detectors/run.py [--cache FOLDER] [--seed 9] [--healthy 21] [--planted 6] [--runs 200]
-                                  [--replicas 80] [--recordings FOLDER] [--curves FILE] [--write]
+                                  [--replicas 60] [--recordings FOLDER] [--curves FILE] [--write]
 
 Prints the tables of docs/evidence.md. ``--recordings`` is the cache of ``bench/diagnosis/run.py``, where there is one.
 ``--write`` puts the figures of each detector into the table that ``trainscope explain`` reads. What was measured
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--healthy", type=int, default=21, help="healthy curves of each kind of noise")
     parser.add_argument("--planted", type=int, default=6, help="curves of each fault, size and noise")
     parser.add_argument("--runs", type=int, default=200, help="healthy logs that every detector judges")
-    parser.add_argument("--replicas", type=int, default=80, help="logs of each fault of bench/planted.py, in twenties")
+    parser.add_argument("--replicas", type=int, default=60, help="logs of each fault of bench/planted.py, in twenties")
     parser.add_argument("--recordings", type=Path, help="the cache of bench/diagnosis/run.py")
     parser.add_argument("--part", choices=("curves", "each", "both"), default="both")
     parser.add_argument("--curves", type=Path, help="write the curves of delay against false alarms (HTML)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import math
 import sys
 from pathlib import Path
@@ -43,19 +44,17 @@ def test_a_loss_that_is_not_finite_has_diverged_there(warning):
     assert warning.divergence(loss) == 180
 
 
-def test_a_lead_is_counted_to_the_divergence_and_a_false_alarm_is_none(warning, tmp_path):
-    loss = healthy(warning)
-    early = healthy(warning)
-    early[140:] = [4.0] * len(early[140:])
-    early[90] = 4.0
+def test_a_lead_is_counted_to_the_divergence_and_what_both_trainings_share_once(warning, tmp_path):
+    loss, quiet = healthy(warning), healthy(warning)
+    quiet[90] = 4.0
+    early = quiet[:140] + [4.0] * (len(quiet) - 140)
     loss[160:] = [9.0] * len(loss[160:])
-    for kind, log in (("ramp", {"loss": loss, "kurtosis": early}), ("control", {"loss": healthy(warning)})):
-        log.setdefault("kurtosis", log["loss"])
-        (tmp_path / f"plain-{kind}-0.json").write_text(warning.json.dumps(log))
+    for kind, log in (("ramp", {"loss": loss, "kurtosis": early}), ("control", {"loss": quiet, "kurtosis": quiet})):
+        (tmp_path / f"plain-{kind}-0.json").write_text(json.dumps(log))
     found = warning.measure("plain", warning.KURTOSIS, 1, tmp_path)
     assert found.leads == (20,)
-    assert (found.false, found.controls_flagged, found.undiverged) == (1, 0, 0)
-    assert found.watched == 2 * (warning.RAMP - warning.CALM) + warning.STEPS - warning.RAMP
+    assert (found.false, found.controls_flagged, found.undiverged) == (1, 1, 0)
+    assert found.watched == warning.STEPS - warning.CALM
     assert "lead 20 to 20 steps" in found.line("nothing")
 
 
