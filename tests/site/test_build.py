@@ -15,6 +15,7 @@ from trainscope.report.document import Document
 from trainscope.site import bundle
 from trainscope.site.build import Options, build
 from trainscope.site.files import MARKER
+from trainscope.site.shared import LISTS
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -177,6 +178,21 @@ def test_a_run_that_is_still_written_is_one_run_and_another_start_is_a_second(lo
     assert json.loads((site / "runs.json").read_text())["runs"][0]["last_step"] == 600
     (logs / "train.jsonl").write_bytes((LOGS / "overfitting.jsonl").read_bytes())
     assert made(logs, site).runs == 2
+
+
+def test_a_file_that_somebody_deleted_is_made_again(logs, tmp_path):
+    site = tmp_path / "site"
+    made(logs, site)
+    whole = files(site)
+    for name in (
+        *LISTS,
+        "assets/forms.js",
+        "assets/site.css",
+        *(f"runs/{r.name}/index.html" for r in (site / "runs").iterdir()),
+    ):
+        (site / name).unlink()
+    made(logs, site)
+    assert files(site) == whole
 
 
 def test_two_builds_at_once_leave_a_whole_site(logs, tmp_path):

@@ -24,8 +24,8 @@ from trainscope.site.files import Memory, SiteFolder
 from trainscope.site.grown import superseded
 from trainscope.site.inputs import Progress, collect, error_entry, find, read_records
 from trainscope.site.pages import findings_json, replay_json, run_view
-from trainscope.site.shared import Site, drawn_charts, list_files, svg_job, write_assets
-from trainscope.site.templates import Templates
+from trainscope.site.shared import LISTS, MADE, Site, drawn_charts, list_files, svg_job, write_assets
+from trainscope.site.templates import ASSETS, Templates
 from trainscope.site.thumbnail import THEMES, thumbnail_chart, thumbnail_svg
 from trainscope.site.views import RunView
 
@@ -170,8 +170,9 @@ def _stamp(folder: SiteFolder, looks: str, options: Options, names: Sequence[str
     if options.prune:
         found.update("\0".join(names).encode("utf-8", "surrogatepass"))
     for run in folder.runs():
-        found.update(f"\0{run}\0".encode() + hashlib.sha256(folder.read(f"runs/{run}/{bundle.NAME}")).digest())
-    complete = all(folder.has(name) for name in ("index.html", "runs.js", "assets/vega.js"))
+        found.update(f"\0{run}\0{folder.has(f'runs/{run}/index.html')}\0".encode())
+        found.update(hashlib.sha256(folder.read(f"runs/{run}/{bundle.NAME}")).digest())
+    complete = all(folder.has(name) for name in (*LISTS, *(f"assets/{name}" for name in (*ASSETS, *MADE))))
     return found.hexdigest()[:32] if complete else ""
 
 

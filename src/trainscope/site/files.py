@@ -17,7 +17,7 @@ from trainscope.store import stream
 
 MARKER = ".trainscope-site.json"
 """What the site was made from. Its presence says that a folder is a site of ours, which may be written over."""
-VERSION = "1"
+VERSION = "2"
 PART = ".part"
 """Suffix of a file that is not whole yet."""
 PAGES_LIMIT = 1_000_000_000
@@ -34,8 +34,8 @@ class Memory:
     """By run id: what its page depended on, as a hash."""
     whole: str = ""
     """All that the site was made from, as a hash."""
-    vega: str = ""
-    """Version of the library whose script lies in the site."""
+    made_by: str = ""
+    """Versions of what the scripts of the site were made with."""
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class SiteFolder:
             "inputs": inputs,
             "pages": dict(sorted(memory.pages.items())),
             "whole": memory.whole,
-            "vega": memory.vega,
+            "made_by": memory.made_by,
         }
         self.write(MARKER, json.dumps(data, indent=1, allow_nan=False) + "\n")
 
@@ -155,7 +155,7 @@ def _memory(marker: Path) -> Memory:
             return Memory()
         inputs = {str(k): Input(str(v["digest"]), tuple(map(str, v["runs"]))) for k, v in data["inputs"].items()}
         pages = {str(k): str(v) for k, v in data["pages"].items()}
-        return Memory(inputs, pages, str(data["whole"]), str(data["vega"]))
+        return Memory(inputs, pages, str(data["whole"]), str(data["made_by"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Memory()
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from trainscope import __version__
 from trainscope.report.document import ErrorEntry
 from trainscope.site import feed, index
 from trainscope.site.browser_forms import compare_form, explore_form
@@ -18,6 +19,10 @@ from trainscope.site.survey import cluster_views, survey_of
 from trainscope.site.svg import inlined
 from trainscope.site.templates import ASSETS, Templates
 
+LISTS = ("index.html", "all.html", "compare.html", "run.html", "runs.js", "runs.json", "feed.xml", "badge.svg")
+"""What a site has once, beside its assets."""
+MADE = ("forms.js", "vega.js")
+"""Scripts that are made of libraries, not of a template."""
 WIDTHS = {"": (920, 1080), "-narrow": (280, 330)}
 """Of a curve to explore and of a comparison, on a desk and on a phone, in pixels."""
 
@@ -65,20 +70,26 @@ def write_assets(folder: SiteFolder, memory: Memory, templates: Templates) -> No
     """Write the scripts and the style sheet."""
     for name in ASSETS:
         folder.write(f"assets/{name}", templates.asset(name))
+    made_by = f"{version('vl-convert-python')} {version('altair')} {__version__}"
+    if memory.made_by != made_by or not all(folder.has(f"assets/{name}") for name in MADE):
+        # A second or two each, and the same until something is updated.
+        folder.write("assets/forms.js", _forms())
+        folder.write("assets/vega.js", _vega())
+        memory.made_by = made_by
+
+
+def _forms() -> str:
+    """Return the charts that a browser draws when asked, as one script."""
     forms = {}
     for suffix, (explored, compared) in WIDTHS.items():
         for scale in ("", "-log"):
             forms[f"explore{scale}{suffix}"] = explore_form(log=bool(scale), width=explored)
             forms[f"compare{scale}{suffix}"] = compare_form(log=bool(scale), width=compared)
-    folder.write("assets/forms.js", f"tsForms({json.dumps(forms, separators=(',', ':'), sort_keys=True)});\n")
-    known = version("vl-convert-python")
-    if memory.vega != known or not folder.has("assets/vega.js"):
-        folder.write("assets/vega.js", _vega())
-        memory.vega = known
+    return f"tsForms({json.dumps(forms, separators=(',', ':'), sort_keys=True)});\n"
 
 
 def _vega() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script; it takes two seconds to make."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script."""
     import vl_convert
 
     made = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version="6.4")
