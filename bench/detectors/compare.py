@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from alarms import DELAYS, delay_at, threshold_for
+from intervals import rate, share
+from measure import ANALYZE, LIVE, delays
+from rules import RULES
 from scipy.stats import fisher_exact
-
-from detectors.alarms import DELAYS, delay_at, threshold_for
-from detectors.intervals import rate, share
-from detectors.measure import ANALYZE, LIVE, delays
-from detectors.rules import RULES
-from detectors.truth import FAULTS, PLANTED_IN, SIZES
+from truth import FAULTS, PLANTED_IN, SIZES
 
 Healthy = dict[str, dict[str, Any]]
 Planted = list[tuple[str, str, float, dict[str, Any]]]

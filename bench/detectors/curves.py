@@ -6,12 +6,12 @@ import math
 from pathlib import Path
 from typing import Any
 
-from detectors.alarms import delay_at, threshold_for
-from detectors.compare import OURS, Healthy, Planted, found
-from detectors.intervals import rate
-from detectors.measure import delays
-from detectors.rules import RULES
-from detectors.truth import FAULTS
+from alarms import delay_at, threshold_for
+from compare import OURS, Healthy, Planted, found
+from intervals import rate
+from measure import delays
+from rules import RULES
+from truth import FAULTS
 
 RATES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """False alarms per 10,000 steps."""

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from intervals import rate, share
+from measure import Cache
+from more_faults import MORE_FAULTS
+from ours import CHOSEN
+from owners import PLANTED, TRAINED, WHY_NOT
 from planted import FAULTS, Fault
 from synthetic import Setting, healthy
 
-from detectors.intervals import rate, share
-from detectors.measure import Cache
-from detectors.more_faults import MORE_FAULTS
-from detectors.ours import CHOSEN
-from detectors.owners import PLANTED, TRAINED, WHY_NOT
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
 from trainscope.detectors import DETECTORS, judge

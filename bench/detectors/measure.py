@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from alarms import APART, DELAYS, QUIET, WARM_UP, events, levels, peaks
 from numpy.typing import NDArray
-
-from detectors.alarms import APART, DELAYS, QUIET, WARM_UP, events, levels, peaks
-from detectors.ours import LOOK, found, live_alarms, spans, warnings
-from detectors.rules import RULES
-from detectors.truth import (
+from ours import LOOK, found, live_alarms, spans, warnings
+from rules import RULES
+from truth import (
     FAMILIES,
     FAULTS,
     ONSETS,

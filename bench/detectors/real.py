@@ -26,8 +26,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from detectors.intervals import share
-from detectors.measure import Cache
+from intervals import share
+from measure import Cache
+
 from trainscope.core.errors import TrainscopeError
 from trainscope.core.finding import Severity
 from trainscope.core.run import Run

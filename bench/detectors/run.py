@@ -18,10 +18,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "diagnosis"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from detectors.compare import comparison
-from detectors.curves import draw, points, table
-from detectors.each import detector_table, figures, healthy_runs, planted_runs, recordings
-from detectors.measure import Cache, Size, healthy_pieces, planted_pieces
+from compare import comparison
+from curves import draw, points, table
+from each import detector_table, figures, healthy_runs, planted_runs, recordings
+from measure import Cache, Size, healthy_pieces, planted_pieces
+
 from trainscope.detectors.measured import FIGURES
 
 

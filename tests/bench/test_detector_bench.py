@@ -6,16 +6,16 @@ import json
 import math
 
 import numpy as np
+import owners
 import pytest
-from detectors.alarms import DELAYS, QUIET, delay_at, events, levels, peaks, threshold_for
-from detectors.intervals import rate, share
-from detectors.more_faults import MORE_FAULTS
-from detectors.rules import RULES
-from detectors.truth import FAMILIES, FAULTS, ONSETS, SIGMAS, STEPS, family, healthy_loss, planted_loss
+from alarms import DELAYS, QUIET, delay_at, events, levels, peaks, threshold_for
+from intervals import rate, share
+from more_faults import MORE_FAULTS
 from planted import FAULTS as PLANTED_FAULTS
+from rules import RULES
 from scipy import stats
+from truth import FAMILIES, FAULTS, ONSETS, SIGMAS, STEPS, family, healthy_loss, planted_loss
 
-from detectors import owners
 from trainscope.detectors import DETECTORS
 from trainscope.detectors.measured import FIGURES, measured
 
