@@ -96,13 +96,14 @@ def test_a_reader_that_goes_away_is_no_error_and_the_gate_still_counts(logs: Pat
 
 @pytest.mark.slow
 def test_an_interrupted_analysis_is_exit_code_130(tmp_path: Path):
-    with subprocess.Popen(
-        [*TRAINSCOPE, "analyze", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
-    ) as process:
-        # Wait until it reads: by then the interrupt reaches the command, not the interpreter's start.
-        time.sleep(3.0)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+    pipe = tmp_path / "log.jsonl"
+    os.mkfifo(pipe)
+    with subprocess.Popen([*TRAINSCOPE, "analyze", str(pipe)], stderr=subprocess.PIPE, cwd=tmp_path) as process:
+        # Opening waits until the command reads: by then the interrupt reaches it, not the interpreter's start.
+        with pipe.open("w"):
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert b"Traceback" not in err
 

@@ -154,7 +154,7 @@ def test_an_interrupted_watch_ends_with_the_exit_code_of_the_gate(logs: Path):
         assert process.stdout is not None
         first = process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=100)
     assert b"non_finite" in first
     assert out.splitlines()[-1].startswith(b"FAIL")
     assert (process.returncode, err) == (1, b"")
