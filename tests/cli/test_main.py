@@ -98,12 +98,12 @@ def test_a_reader_that_goes_away_is_no_error_and_the_gate_still_counts(logs: Pat
 def test_an_interrupted_analysis_is_exit_code_130(tmp_path: Path):
     pipe = tmp_path / "log.jsonl"
     os.mkfifo(pipe)
-    with subprocess.Popen([*TRAINSCOPE, "analyze", str(pipe)], stderr=subprocess.PIPE, cwd=tmp_path) as process:
-        # Opening waits until the command reads: by then the interrupt reaches it, not the interpreter's start.
-        with pipe.open("w"):
-            time.sleep(0.5)
-            process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=60)
+    command = [*TRAINSCOPE, "analyze", str(pipe)]
+    # Opening waits until the command reads: by then the interrupt reaches it, not the interpreter's start.
+    with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=tmp_path) as process, pipe.open("w"):
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert b"Traceback" not in err
 
