@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import resource
@@ -101,9 +102,13 @@ def test_an_interrupted_analysis_is_exit_code_130(tmp_path: Path):
     command = [*TRAINSCOPE, "analyze", str(pipe)]
     # Opening waits until the command reads: by then the interrupt reaches it, not the interpreter's start.
     with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=tmp_path) as process, pipe.open("w"):
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        for _ in range(10):
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                _, err = process.communicate(timeout=10)
+                break
+            # Python drops an interrupt that comes while it clears up: whoever waits presses the keys again.
     assert process.returncode == 130
     assert b"Traceback" not in err
 
