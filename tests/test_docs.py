@@ -45,8 +45,26 @@ def blocks(page: Path, language: str) -> list[str]:
 
 def commands(page: Path) -> list[str]:
     """The commands that a page tells the reader to type, without comments."""
-    lines = "".join(blocks(page, "console")).splitlines()
+    return typed("".join(blocks(page, "console")))
+
+
+def typed(console: str) -> list[str]:
+    """What is typed in a console, without comments."""
+    lines = console.splitlines()
     return [shlex.join(shlex.split(line[2:], comments=True)) for line in lines if line.startswith("$ ")]
+
+
+def carried_out(command: str, folder: Path, seconds: int = 120) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder, as a reader would."""
+    return subprocess.run(
+        shlex.split(command),
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=seconds,
+    )
 
 
 def section(page: str, heading: str) -> str:
@@ -230,8 +248,7 @@ def needs_training(command: str) -> bool:
 
 def walk() -> list[str]:
     """Return the commands of README that lead from a spike to a proof, each of which needs those before it."""
-    said = section("README.md", "From a spike to a proof")
-    return [shlex.join(shlex.split(line[2:], comments=True)) for line in said.splitlines() if line.startswith("$ ")]
+    return typed(section("README.md", "From a spike to a proof"))
 
 
 @pytest.mark.slow
@@ -239,15 +256,7 @@ def test_the_walk_from_a_spike_to_a_proof_comes_to_its_end(tmp_path):
     (tmp_path / "bench").symlink_to(ROOT / "bench")
     printed = []
     for command in walk():
-        done = subprocess.run(
-            shlex.split(command),
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
+        done = carried_out(command, tmp_path, 300)
         assert (command, done.returncode) == (command, 0), done.stderr
         printed.append(done.stdout + done.stderr)
     _, story, plan, proof = printed
@@ -274,15 +283,7 @@ def test_the_gate_of_the_documentation_runs_in_its_order(run, tmp_path):
     # The CPU time of a test beside other tests says nothing.
     (tmp_path / "trainscope.toml").write_text("[detectors.cost_change]\nenabled = false\n")
     for command in run:
-        done = subprocess.run(
-            shlex.split(command),
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        done = carried_out(command, tmp_path)
         assert done.returncode == 0, (command, done.stderr)
 
 
@@ -298,9 +299,7 @@ def test_the_gate_of_the_documentation_runs_in_its_order(run, tmp_path):
 )
 def test_the_commands_of_the_documentation_run(command, tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    done = subprocess.run(
-        shlex.split(command), cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False, timeout=120
-    )
+    done = carried_out(command, tmp_path)
     assert done.returncode in (0, 1), done.stderr
     assert "error:" not in done.stderr
 

@@ -105,8 +105,9 @@ def _other_draws(run: Run, base: Run) -> bool:
     goes to either side. One that a fault makes goes to one side, mostly; and only where nothing that anyone chose is
     another.
     """
-    if facts.masks_differ(run, base) is not None:
-        return bool(facts.masks_differ(run, base)) and not _chose(run, base)
+    other_masks = facts.masks_differ(run, base)
+    if other_masks is not None:
+        return other_masks and not _chose(run, base)
     if any(one.config.get("smoke.first_step_random") is not True for one in (run, base)) or _chose(run, base):
         return False
     mine, theirs = run.get("train/loss"), base.get("train/loss")
