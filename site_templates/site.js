@@ -137,7 +137,7 @@
       let v = valueOf(found, bytes(found)[at * found.columns + column]);
       const share = f.from.startsWith('shares');
       if (share && typeof v === 'number') v = 2 ** v;
-      return `${site.clean(found.rows[at].slice(-40))}  ${typeof v === 'number' ? `≈ ${site.figure(+v.toPrecision(2))}` : site.figure(v)}${share && typeof v === 'number' ? ' × even' : ''}`;
+      return `${typeof v === 'number' ? `≈ ${site.figure(+v.toPrecision(2))}` : site.figure(v)}${share && typeof v === 'number' ? ' × even' : ''}  ${site.clean(found.rows[at].slice(-40))}`;
     }
     if (!found.step.length) return '';
     const i = nearest(found.step, step), band = found.low && found.low.length;

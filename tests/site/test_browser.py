@@ -314,6 +314,24 @@ def test_an_interactive_chart_fits_a_phone(browser, built):
         assert watched.wrong == [], watched.wrong
 
 
+@pytest.mark.parametrize("size", SIZES, ids=lambda s: str(s[0]))
+def test_what_the_pointer_reads_moves_nothing_on_the_page(browser, built, size):
+    tops = "map(e => Math.round(e.getBoundingClientRect().top + scrollY))"
+    where = f"[...document.querySelectorAll('figure, [data-explore]')].{tops}"
+    with Watched(browser, built.as_uri(), *size) as watched:
+        page = watched.open(run_page(built, "moe"))
+        figures = page.locator("figure[data-from]")
+        page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+        before, read = page.evaluate(where), 0
+        for i in range(figures.count()):
+            if figures.nth(i).is_visible():
+                figures.nth(i).hover()
+                watched.until(f"document.querySelectorAll('figure[data-from] .read')[{i}].textContent.length > 6")
+                read += 1
+                assert page.evaluate(where) == before
+        assert read > 3
+
+
 class Links(HTMLParser):
     def __init__(self):
         super().__init__()
