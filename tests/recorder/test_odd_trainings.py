@@ -368,10 +368,3 @@ def test_a_step_number_that_goes_back_is_told_once(scope_of, training, caplog):
         "(a step number must go on over the whole training)"
     ]
     assert columns(path / "global.arrow")["step"] == [0, 1]
-
-
-def test_settings_that_nothing_acts_on_are_told(scope_of, training, caplog):
-    with caplog.at_level(logging.WARNING, "trainscope"):
-        scope_of(*training, integrations={"wandb": {"alerts": True}}, alerts=["slack"])
-        scope_of(*training)
-    assert [r.getMessage().partition(":")[0] for r in caplog.records] == ["integrations", "alerts"]

@@ -79,9 +79,10 @@ class TrainScopeConfig(BaseModel):
     resume: bool = False
     """Go on in the folder called `run_name`, if there is one."""
     integrations: dict[str, Any] = Field(default_factory=dict)
-    """Kept in ``meta.json``; nothing acts on it yet, and the recorder says so."""
+    """``{"wandb": {"enabled": True, "alerts": False}}``: an active ``wandb.run`` gets loss, gradient norm and spikes;
+    with ``alerts`` each spike is an alert there too."""
     alerts: list[Any] = Field(default_factory=list)
-    """As `integrations`."""
+    """Callables, or dotted paths to them; each is called with every spike, as ``scope.step`` returns it."""
     storage_uri: str | None = None
     """``s3://``, ``gs://``, ... root that the run is copied to while it is written."""
     detector: str | dict[str, Any] = Field(default_factory=lambda: {"name": "changepoint"})
@@ -142,6 +143,18 @@ class TrainScopeConfig(BaseModel):
         named = value if isinstance(value, str) else value.get("name") if isinstance(value, dict) else None
         if not isinstance(named, str) or not named:
             raise ValueError("expected a detector's name, or a dict with a name and its parameters")
+        return value
+
+    @field_validator("integrations")
+    @classmethod
+    def _known_integrations(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for name, settings in value.items():
+            if name != "wandb":
+                raise ValueError(f"unknown integration {name!r}{did_you_mean(name, ('wandb',))}")
+            if not isinstance(settings, dict) or not all(isinstance(v, bool) for v in settings.values()):
+                raise ValueError("expected {'wandb': {'enabled': true or false, 'alerts': true or false}}")
+            for key in settings.keys() - {"enabled", "alerts"}:
+                raise ValueError(f"wandb: unknown key {key!r}{did_you_mean(str(key), ('enabled', 'alerts'))}")
         return value
 
     @model_validator(mode="after")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -11,10 +10,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from trainscope.core.config import TrainScopeConfig
 from trainscope.core.errors import ConfigError, RecorderError
 
-_LOG = logging.getLogger("trainscope")
 LARGEST = 2**63
 """First whole number that a column of whole numbers cannot hold."""
 
@@ -105,13 +102,6 @@ def check_device(name: str | None) -> None:
         raise ConfigError(f"device = {_short(name)}: cannot be used ({first[:120]})") from None
     if not usable:
         raise ConfigError(f"device = {_short(name)}: holds no numbers")
-
-
-def tell_unused(config: TrainScopeConfig) -> None:
-    """Say which settings nothing acts on: silence would read as consent."""
-    for name in ("integrations", "alerts"):
-        if getattr(config, name):
-            _LOG.warning("%s: nothing acts on this setting yet; it is only kept in meta.json", name)
 
 
 def _short(value: object) -> str:

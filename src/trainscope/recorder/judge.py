@@ -46,14 +46,17 @@ class Judge:
         if spike is None or row.spike is not None:
             return
         row.spike = spike
-        self._news.append(
-            {
-                "step": row.step,
-                "loss": row.loss,
-                "spike_score": spike.score,
-                "z_score": spike.score,
-                "detector": spike.detector,
-                "batch_index": row.batch_index,
-            }
-        )
+        self._news.append(news_of(row, spike))
         self._on_spike(row)
+
+
+def news_of(row: Row, spike: Spike) -> dict[str, Any]:
+    """Return what is told of a spike."""
+    return {
+        "step": row.step,
+        "loss": row.loss,
+        "spike_score": spike.score,
+        "z_score": spike.score,
+        "detector": spike.detector,
+        "batch_index": row.batch_index,
+    }

@@ -75,7 +75,7 @@ def load_detectors(entries: Sequence[object]) -> list[AnomalyDetector]:
 
 
 def _made(entry: object, where: str) -> object:
-    found = _find(entry, where) if isinstance(entry, str) else entry
+    found = find(entry, where) if isinstance(entry, str) else entry
     if not isinstance(found, type):
         return found
     try:
@@ -84,7 +84,14 @@ def _made(entry: object, where: str) -> object:
         raise ConfigError(f"{where}: cannot be made without arguments ({error})") from None
 
 
-def _find(path: str, where: str) -> object:
+def find(path: str, where: str) -> object:
+    """Return what a dotted path names.
+
+    Raises
+    ------
+    ConfigError
+        If it names nothing; begins with `where`.
+    """
     module, _, attribute = path.replace(":", ".").rpartition(".")
     if not module:
         raise ConfigError(f"{where}: expected a dotted path such as package.module.Class")

@@ -25,3 +25,4 @@ class Row:
     spike: Spike | None = None
     loss_judged: bool = False
     rest_judged: bool = False
+    told: bool = False

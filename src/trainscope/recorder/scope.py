@@ -23,6 +23,7 @@ from trainscope.core.errors import RecorderError
 from trainscope.probe import Boundary, Options, Probe
 from trainscope.recorder import arguments, plugins, ranks
 from trainscope.recorder.live import Live
+from trainscope.recorder.outlets import Outlets
 from trainscope.recorder.session import Session
 from trainscope.recorder.stop import StopTraining
 
@@ -40,7 +41,7 @@ class TrainScope:
     Raises
     ------
     ConfigError
-        If the settings name a detector, plug-in or device that does not exist.
+        If the settings name a detector, plug-in, alert or device that does not exist.
     RecorderError
         If `optimizer` is neither an optimizer nor a list of them.
 
@@ -70,7 +71,7 @@ class TrainScope:
         self._boundary = Boundary()
         self._metrics = plugins.load_metrics(self.config.metric_plugins)
         self._detectors = plugins.load_detectors(self.config.detector_plugins)
-        arguments.tell_unused(self.config)
+        self._outlets = Outlets(self.config.integrations, self.config.alerts, self._boundary)
         Live(self.config, (), self._boundary)  # a wrong detector is told now, not when training begins
         self._session: Session | None = None
         self._finish: weakref.finalize[[], TrainScope] | None = None
@@ -116,7 +117,9 @@ class TrainScope:
         )
         live = Live(config, self._detectors, self._boundary)
         probe = Probe(self._model, self._optimizers, options, self._boundary)
-        session = Session(config, probe, self._model, self._optimizers, self._metrics, live, self._boundary)
+        session = Session(
+            config, probe, self._model, self._optimizers, self._metrics, live, self._outlets, self._boundary
+        )
         self._boundary.call("attach", probe.attach)
         self._session = session
         # An exception that drops the loop's frame drops this object: hooks go with it, rows are saved.

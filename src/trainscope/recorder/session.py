@@ -17,8 +17,9 @@ from trainscope.probe import Boundary, Probe, Reading
 from trainscope.probe.process import cpu_memory_mb, cuda_memory_mb
 from trainscope.recorder.about import describe
 from trainscope.recorder.archive import Archive
-from trainscope.recorder.judge import Judge
+from trainscope.recorder.judge import Judge, news_of
 from trainscope.recorder.live import Live
+from trainscope.recorder.outlets import Outlets
 from trainscope.recorder.plugins import MetricPlugin
 from trainscope.recorder.row import Row
 from trainscope.store.writer import FLUSH_SECONDS, FLUSH_STEPS
@@ -49,10 +50,11 @@ class Session:
         optimizers: tuple[torch.optim.Optimizer, ...],
         metrics: Sequence[MetricPlugin],
         live: Live,
+        outlets: Outlets,
         boundary: Boundary,
     ) -> None:
         self._config, self._probe, self._model, self._optimizers = config, probe, model, optimizers
-        self._metrics, self._live, self._boundary = metrics, live, boundary
+        self._metrics, self._live, self._outlets, self._boundary = metrics, live, outlets, boundary
         self._rows: list[Row] = []
         self._stopped = self._told_rewind = False
         self._process = os.getpid()
@@ -175,6 +177,13 @@ class Session:
             row.loss = peek.vectors["loss"].tolist()[0]
             self._judge.loss(row, row.loss)
         self._judge.rest(row, peek.grad_norm, peek.shares, self._probe.addressors)
+        self._tell(row, peek.grad_norm)
+
+    def _tell(self, row: Row, grad_norm: float | None) -> None:
+        if not row.told:
+            row.told = True
+            values = {"step": row.step, "loss": row.loss, "grad_norm": grad_norm}
+            self._outlets.tell(values, None if row.spike is None else news_of(row, row.spike), self.path)
 
     def _save_spike(self, row: Row) -> None:
         self._boundary.call("rng state", self._archive.save_rng, row)
@@ -208,11 +217,13 @@ class Session:
     def _store(self, row: Row, reading: Reading) -> None:
         scalars = {**reading.scalars, **row.scalars}
         loss = row.loss if row.loss is not None else reading.extra.get("loss")
+        row.loss = loss
         if loss is not None:
             self._judge.loss(row, loss)
         norm = scalars.get("grad_norm_before_clip")
         shares = {name: max(share.tolist()) for name, share in reading.shares.items()}
         self._judge.rest(row, norm, shares, self._probe.addressors)
+        self._tell(row, norm)
         if "norm_after_clip" in reading.extra:
             scalars["grad_norm_after_clip"] = reading.extra["norm_after_clip"]
         scalars["loss"] = loss
