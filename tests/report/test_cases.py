@@ -109,6 +109,13 @@ def test_runs_that_broke_alike_are_together_and_none_is_lost(survey: CaseFile) -
     assert found.summary == "8 of 17 runs broke, in 2 ways; 9 are stable; 1 log could not be judged."
 
 
+def test_a_loss_that_never_moves_is_not_said_to_show_nothing(tmp_path: Path) -> None:
+    (tmp_path / "flat.csv").write_text("step,loss\n" + "".join(f"{i},2.5\n" for i in range(300)))
+    case = report_run(str(tmp_path / "flat.csv"), SETTINGS).file.case
+    assert case is not None
+    assert case.summary == "Trouble at step 0: nothing is learned. The loss shows it."
+
+
 def test_the_trait_of_the_broken_runs_is_their_rate(survey: CaseFile) -> None:
     assert survey.survey is not None
     rate, spike = survey.survey.clusters

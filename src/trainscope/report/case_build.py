@@ -6,7 +6,7 @@ import math
 
 from trainscope.core.run import Run
 from trainscope.diagnosis.case import Case
-from trainscope.diagnosis.signs import Story
+from trainscope.diagnosis.signs import Stage, Story
 from trainscope.diagnosis.weight_change import LayerChange, WeightChange, between
 from trainscope.replay.plan import NO_STEPS
 from trainscope.report.axis_words import in_words
@@ -61,7 +61,9 @@ def _summary(case: Case, run: RunEntry) -> str:
             f"Nothing at or above warning: {plural(len(case.judged), 'detector')} judged {plural(run.steps.count, x)}."
         )
     title = in_words(story.explanations[0].title, x) if story.explanations else None
-    return broke_at(x, story.onset, title, story.lead, is_error=any(f.severity == "error" for f in run.findings))
+    is_error = any(f.severity == "error" for f in run.findings)
+    in_loss = any(s.stage is Stage.LOSS for s in story.signs)
+    return broke_at(x, story.onset, title, story.lead, is_error=is_error, in_loss=in_loss)
 
 
 def _unknown(case: Case, change: WeightChange | None) -> list[str]:

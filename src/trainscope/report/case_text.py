@@ -167,19 +167,23 @@ def grown(ratio: Number | None) -> str:
     return "-" if ratio is None else f"x{figure(ratio)}"
 
 
-def broke_at(x: str, onset: int, title: str | None, lead: int | None, *, is_error: bool = True) -> str:
+def broke_at(
+    x: str, onset: int, title: str | None, lead: int | None, *, is_error: bool = True, in_loss: bool = False
+) -> str:
     """Return an incident in a sentence or two: where it began, its likeliest cause, and how long before the loss.
 
     Parameters
     ----------
     is_error : bool
         Whether anything of it is an error; of warnings alone nobody says that the run broke.
+    in_loss : bool
+        Whether a sign of it is about the loss: one that says no step has no lead.
     """
     said = f"{'Broke' if is_error else 'Trouble'} at {x} {onset}"
     if title is not None:
         said += f": {title}"
     if lead is None:
-        return f"{said}. The loss does not show it."
+        return f"{said}. {'The loss shows it' if in_loss else 'The loss does not show it'}."
     if lead == 0:
         return f"{said}. The loss showed it at once."
     return f"{said}. The first sign came {plural(lead, x)} before the loss showed it."

@@ -87,9 +87,10 @@ def _view(entry: Incident, events: Sequence[StoryEvent], x_name: str, *, is_erro
 
     ticks = tuple((place(t), text) for t, text in zip(axis.ticks, axis.labels, strict=True) if low <= t <= high)
     title = entry.explanations[0].title if entry.explanations else None
+    in_loss = any(e.stage == "loss" for e in events)
     return IncidentView(
         entry=entry,
-        headline=broke_at(x_name, entry.onset, title, entry.lead_steps, is_error=is_error),
+        headline=broke_at(x_name, entry.onset, title, entry.lead_steps, is_error=is_error, in_loss=in_loss),
         rows=tuple(_row(s, entry.loss_step, place, high) for s in shown),
         others=tuple(f"{x_name} {e.step}: {e.text or e.event}" for e in others[:MAX_LISTED]),
         more=len(others),
