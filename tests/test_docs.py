@@ -353,6 +353,7 @@ def test_python_in_the_documentation_runs(page):
             assert done.stdout.startswith("error non_finite 397 ")
 
 
+@pytest.mark.slow
 def test_the_first_run_of_the_recorder_page_ends_as_the_page_shows(tmp_path):
     page = ROOT / "docs" / "recorder.md"
     code, shown = blocks(page, "python")[0], blocks(page, "text")[0]

@@ -71,6 +71,7 @@ def push_file(server, tmp_path, branch: str = BRANCH) -> None:
     git("push", "-q", f"file://{server}", branch, cwd=clone)
 
 
+@pytest.mark.slow
 def test_files_that_somebody_added_to_the_branch_stay_even_when_it_is_cut(server, tmp_path):
     append(server, 1)
     push_file(server, tmp_path)
@@ -101,6 +102,7 @@ def test_a_date_that_no_clock_shows_is_no_date(stamp, left, main_job):
     assert record.about.started is None
 
 
+@pytest.mark.slow
 def test_a_damaged_record_on_the_branch_costs_its_page_alone(server, left, main_job, tmp_path):
     from trainscope.core.settings import Settings
     from trainscope.site.build import Options, build

@@ -15,6 +15,8 @@ from trainscope.core.run import Run
 from trainscope.readers import READERS, csv_rows, json_rows, reader_for
 from trainscope.readers.source import Source
 
+pytestmark = pytest.mark.slow
+
 TEXT_READERS = [reader.NAME for reader in READERS if reader.NAME != "tensorboard"]
 FUZZ = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

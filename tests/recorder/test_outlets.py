@@ -18,6 +18,8 @@ from trainscope.core.errors import ConfigError  # noqa: E402
 
 from .conftest import batch_of, loss_of  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 seen: list[dict] = []
 
 
@@ -195,7 +197,6 @@ def test_a_slow_wandb_run_gets_fewer_steps_and_every_spike(scope_of, training, w
     assert len(told) < 50
 
 
-@pytest.mark.slow
 def test_a_real_wandb_run_keeps_its_own_steps(scope_of, training, tmp_path, monkeypatch):
     wandb = pytest.importorskip("wandb")
     monkeypatch.setitem(os.environ, "WANDB_SILENT", "true")
