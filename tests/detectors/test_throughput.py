@@ -67,6 +67,17 @@ def test_what_shared_machines_vary_by_is_left_out(factor, expected):
     assert len(findings("throughput", run_of({"train/step_time": slow(factor=factor)}))) == expected
 
 
+@pytest.mark.parametrize(("metric", "unit"), [("train/step_time", 1.0), ("train/step_time_ms", 1000.0), (None, 1.0)])
+def test_a_slow_stretch_that_cost_seconds_is_an_information(metric, unit):
+    def told(scale):
+        x = scale * slow()
+        return only("throughput", stamped(x) if metric is None else run_of({metric: unit * x}))
+
+    # 160 points, ten steps each, half a second a step lost: 800 s.
+    assert told(1.0).evidence["lost_seconds"] == pytest.approx(800.0, rel=0.05)
+    assert [told(scale).severity for scale in (1.0, 0.05, 0.02)] == [Severity.WARNING, Severity.WARNING, Severity.INFO]
+
+
 def test_how_much_slower_counts_is_a_parameter():
     run = run_of({"train/step_time": slow(factor=1.3)})
     assert len(findings("throughput", run, slower=1.2)) == 1

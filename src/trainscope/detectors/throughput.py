@@ -7,9 +7,11 @@ Algorithm
     Step time in seconds, else the inverse of tokens, samples or steps per second, else the time stamps.
     Medians of about 50 blocks, so that evaluations and checkpoints do not count; the reference is the
     median block of the fastest half. A block is slow when it is `slower` times the reference, and the
-    stretch must be 5 standard errors of the blocks. Slow first blocks (compilation) are ignored.
+    stretch must be 5 standard errors of the blocks. Slow first blocks (compilation) are ignored. A
+    stretch that cost less than `lost_seconds` in all is an information, where the log tells seconds.
 Parameters
     slower: smallest ratio of the step time.
+    lost_seconds: smallest loss of time worth a warning.
 False positives
     A curriculum of growing sequence length logged as step time. Shared machines.
 Misses
@@ -38,6 +40,8 @@ class Params:
 
     slower: float = 1.4
     """Ratio of step times; shared runners vary by 10 to 20 %."""
+    lost_seconds: float = 30.0
+    """A run of a minute on a machine that does something else as well is no news."""
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
@@ -51,7 +55,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     if len(series) < 30:
         return Skipped(f"needs 30 points of {name}, has {len(series)}")
     found = _slow(series, params.slower * factor)
-    return [] if found is None else [_finding(name, series, *found)]
+    return [] if found is None else [_finding(name, series, *found, params.lost_seconds)]
 
 
 def _step_time(run: Run) -> tuple[str, Series, float] | None:
@@ -101,15 +105,18 @@ def _slow(series: Series, slower: float) -> tuple[int, int, float, float] | None
     return begin * size, min(n, end * size if end < len(blocks) else n) - 1, usual, level
 
 
-def _finding(name: str, series: Series, begin: int, end: int, usual: float, level: float) -> Finding:
+def _finding(
+    name: str, series: Series, begin: int, end: int, usual: float, level: float, lost_seconds: float
+) -> Finding:
     start, last = int(series.step[begin]), int(series.step[end])
+    lost = None if name in _RATES else (level - usual) * (last - start + 1) / (1000.0 if name.endswith("_ms") else 1.0)
     ratio = level / usual
     still = "to the end" if end >= len(series) - 2 else f"until step {last}"
     inverse = name.endswith("_per_second")
     was, now = (1.0 / usual, 1.0 / level) if inverse else (usual, level)
     return Finding(
         detector="throughput",
-        severity=Severity.WARNING,
+        severity=Severity.INFO if lost is not None and lost < lost_seconds else Severity.WARNING,
         title="Training slowed down",
         message=(
             f"A step takes {number(ratio)} times as long from step {start} {still}: {name} went from {number(was)} "
@@ -119,7 +126,7 @@ def _finding(name: str, series: Series, begin: int, end: int, usual: float, leve
         start_step=start,
         end_step=last,
         peak_step=start,
-        evidence={"before": was, "after": now, "ratio": ratio},
+        evidence={"before": was, "after": now, "ratio": ratio} | ({} if lost is None else {"lost_seconds": lost}),
         fixes=(
             "Look at the data loader, logging and checkpointing at that time, and at other jobs on the machine.",
             "A creep points to a growing list, cache or graph; look at memory.",
