@@ -60,7 +60,7 @@ def test_a_checkpoint_that_is_not_here_is_warned_of(cli):
         (["--checkpoint", "a.pt", "--skip-batches", "@nothing"], "--skip-batches @nothing: cannot be read"),
         (["--checkpoint", "a.pt", "--skip-batches", "1", "--checkpoints", "."], "--checkpoints belongs to --run"),
         (["--run", "x.jsonl", "--skip-batches", "1"], "--run finds the batches itself"),
-        (["--run", "spike.jsonl", "--checkpoint", "last.pt"], "its name does not say which step it is of"),
+        (["--run", "spike.jsonl", "--checkpoint", "last.pt"], "its name does not say its step, as step_400.pt does"),
         (["--run", "spike.jsonl", "--checkpoints", "nowhere"], "nowhere: cannot be listed"),
         (["--checkpoint", "a.pt", "--skip-batches", "1", "--out", "no/such/x.json"], "there is no folder"),
     ],
