@@ -93,6 +93,56 @@ def test_the_cause_that_was_put_in_is_named_first_at_its_step(made, cause, seed)
 
 
 @SEEDS
+@pytest.mark.parametrize("early", range(4))
+def test_weights_that_were_written_explain_a_loss_that_never_comes_back(seed, early):
+    """A divergence is dated by the turn of a fitted curve, some points before the loss leaps."""
+    series, table = healthy(seed), layers(seed)
+    table["b.fc.weight", "weight_l2_norm"][AT:] = 30.0
+    series["train/loss"][AT:] *= 1.9
+    series["train/grad_norm"][AT : AT + 8] *= 8.0
+    run = run_of(series, table)
+    turned = Finding(
+        "divergence", Severity.ERROR, "Loss diverges", "train/loss rises.", "train/loss", start_step=AT - early,
+        end_step=STEPS - 1, evidence={"score": 20.0},
+    )  # fmt: skip
+    (story,) = tell(run, [turned])
+    assert (story.cause, story.onset, story.loss_step) == (Cause.NUMERICS, AT, AT)
+    assert story.parameter == "b.fc.weight"
+
+
+def test_a_loss_that_creeps_up_began_where_it_turned():
+    series = healthy(0)
+    series["train/loss"][AT:] *= 1.0 + 0.02 * np.arange(STEPS - AT)
+    run = run_of(series)
+    turned = Finding(
+        "divergence", Severity.ERROR, "Loss diverges", "train/loss rises.", "train/loss", start_step=AT,
+        end_step=STEPS - 1, evidence={"score": 20.0},
+    )  # fmt: skip
+    (story,) = tell(run, [turned])
+    assert story.onset <= AT + 3
+
+
+@pytest.mark.parametrize("where", ["b.fc", None])
+def test_what_watched_the_forward_says_where_a_nan_was_born(where):
+    """All gradients are not finite at that step, and the first of them by name is none of it."""
+    series, table = healthy(0), layers(0)
+    for name in NAMES:
+        table[name, "grad_l2_norm"][AT:] = np.nan
+    series["train/loss"][AT:] = np.nan
+    series["train/grad_norm"][AT:] = np.nan
+    born = "in the loss itself" if where is None else f", first in GeluBackward0 at or after module {where}"
+    origin = Finding(
+        "non_finite_origin", Severity.ERROR, "Origin",
+        f"A value stopped being finite at step {AT} {born}; it reached x.", "train/loss",
+        layer=where, start_step=AT, end_step=AT,
+    )  # fmt: skip
+    run = run_of(series, table)
+    (story,) = tell(run, [*found_in(run), origin])
+    assert story.explanations[0].title == f"a value stopped being finite at step {AT} {born}"
+    assert story.explanations[0].layer == where
+
+
+@SEEDS
 def test_a_healthy_run_has_no_story(seed):
     assert stories(run_of(healthy(seed), layers(seed))) == ()
 
