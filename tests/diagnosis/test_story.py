@@ -195,6 +195,31 @@ def test_an_update_that_holds_what_else_wrote_to_the_weights_names_it_too():
     assert "changed by themselves" in story.explanations[0].title
 
 
+def beside_a_spike(seed: int, how_odd: float, *, at: int = AT) -> Run:
+    """A bad batch among small ones, whose statistics vary so much that it is no finding by itself."""
+    series, table = healthy(seed), layers(seed)
+    hurt(series, AT, 2)
+    series["batch/token_entropy"] = 2.7 + 0.3 * np.clip(np.random.default_rng(seed).standard_normal(STEPS), -2, 2)
+    series["batch/token_entropy"][at : at + 2] = 2.7 + how_odd * 0.3
+    for name in NAMES:
+        table[name, "grad_l2_norm"][AT : AT + 2] *= 6.0
+    return run_of(series, table)
+
+
+@SEEDS
+def test_a_batch_that_is_odder_than_all_before_it_is_suspected_where_the_loss_spikes(seed):
+    story = only(beside_a_spike(seed, 6.0))
+    assert (story.cause, set(story.suspects)) == (Cause.DATA, {AT, AT + 1})
+    assert story.explanations[0].weight > 0.6
+    assert "is unlike those before it" in story.explanations[0].title
+
+
+@SEEDS
+def test_a_batch_like_others_before_it_or_at_another_step_is_not_suspected(seed):
+    assert only(beside_a_spike(seed, 2.5)).suspects == ()
+    assert only(beside_a_spike(seed, 6.0, at=AT + 4)).suspects == ()
+
+
 def test_a_plain_log_tells_less_and_says_what_is_missing():
     rich, poor = only(bad_batch(0)), only(bad_batch(0, recorded=False))
     assert poor.cause is Cause.DATA
