@@ -60,7 +60,7 @@ def test_a_checkpoint_that_is_not_here_is_warned_of(cli):
         (["--checkpoint", "a.pt", "--skip-batches", "@nothing"], "--skip-batches @nothing: cannot be read"),
         (["--checkpoint", "a.pt", "--skip-batches", "1", "--checkpoints", "."], "--checkpoints belongs to --run"),
         (["--run", "x.jsonl", "--skip-batches", "1"], "--run finds the batches itself"),
-        (["--run", "spike.jsonl", "--checkpoint", "last.pt"], "its name does not say which step it is of"),
+        (["--run", "spike.jsonl", "--checkpoint", "last.pt"], "its name does not say its step, as step_400.pt does"),
         (["--run", "spike.jsonl", "--checkpoints", "nowhere"], "nowhere: cannot be listed"),
         (["--checkpoint", "a.pt", "--skip-batches", "1", "--out", "no/such/x.json"], "there is no folder"),
     ],
@@ -100,6 +100,12 @@ def test_a_run_is_planned_from_its_story(cli, tmp_path):
     assert plan.skip_batches == list(range(300, 600))
     assert plan.source is not None
     assert plan.source.path == "spike.jsonl"
+    (tmp_path / "out").mkdir()
+    (tmp_path / "ck").rename(tmp_path / "out" / "checkpoints")
+    assert cli("replay", "--run", "spike.jsonl", "--checkpoints", "out").code == 0
+    assert load(tmp_path / "replay_config.json").checkpoint == "out/checkpoints/step_300.pt"
+    (tmp_path / "out" / "checkpoints").rename(tmp_path / "ck")
+    assert cli("replay", "--run", "spike.jsonl", "--checkpoints", "ck").code == 0
     again = cli("replay", "--run", "spike.jsonl", "--checkpoints", "ck", "--output", "json")
     assert json.loads(again.out) == json.loads((tmp_path / "replay_config.json").read_text())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -122,6 +124,13 @@ def test_a_spike_that_no_batch_explains_skips_the_range_around_it(cause):
     assert not any(batch.is_bad for batch in found.batches)
 
 
+def test_a_plan_that_guesses_at_the_batch_does_not_advise_against_itself():
+    found = planned(a_story(Cause.DATA))
+    assert "look at the batch of step 250 first: if it is bad, leave out that one and nothing else" in found.notes
+    assert not any("rather than skipping" in note for note in found.notes)
+    assert "rather than skipping: lower it" in planned(a_story(Cause.OPTIMIZER)).notes
+
+
 def test_no_batch_behind_the_end_of_the_run_is_skipped():
     found = planned(a_story(None, 298, 302), run=a_run(steps=400))
     assert (found.steps[-1], found.skip_batches) == (399, list(range(198, 400)))
@@ -175,6 +184,43 @@ def test_a_run_without_positions_counts_them_and_says_so():
     assert "were not recorded" in found.reason
 
 
+def handed_over(index: np.ndarray, per_step: int = 1) -> Run:
+    """A run of the Python recorder: it knows what the script gave it, and how many micro-batches a step had."""
+    run = a_run(per_step, batch_index=index)
+    return replace(run, series={k: s for k, s in run.series.items() if k not in ("batch/count", "smoke/batch_hash")})
+
+
+@pytest.mark.parametrize(("name", "first"), [("log.csv", 1), ("trainer_state.json", 10)])
+def test_a_log_that_counts_the_steps_that_are_done_is_one_ahead_of_the_positions(name, first):
+    kind = "csv" if first == 1 else "hf_trainer"
+    steps = np.arange(first, 601)
+    run = Run("log", name, kind, {"train/loss": Series("train/loss", steps, np.ones(len(steps)))})
+    found = planned(a_story(None), run=run)
+    assert (found.steps[0], found.skip_batches[0]) == (150, 149)
+    assert any("counted from step 1" in note for note in found.notes)
+
+
+def test_a_batch_index_that_counts_steps_is_turned_into_positions():
+    found = planned(a_story(Cause.DATA), [bad(250)], handed_over(np.arange(600), per_step=4))
+    assert found.skip_batches == [1000, 1001, 1002, 1003]
+    assert any("it counts steps, each of 4 batches" in note for note in found.notes)
+    by_position = planned(a_story(Cause.DATA), [bad(250)], handed_over(4 * np.arange(600), per_step=4))
+    assert by_position.skip_batches == [1000, 1001, 1002, 1003]
+    assert not any("it counts steps" in note for note in by_position.notes)
+
+
+def test_a_batch_index_within_the_epoch_is_added_up_over_the_epochs():
+    found = planned(a_story(Cause.DATA), [bad(250)], handed_over(np.arange(600) % 100))
+    assert found.skip_batches == [250]
+    assert any("begins again at step 100" in note for note in found.notes)
+
+
+def test_numbers_of_another_kind_are_left_as_the_script_gave_them():
+    ids = np.random.default_rng(0).permutation(600)
+    found = planned(a_story(Cause.DATA), [bad(250)], handed_over(ids))
+    assert found.skip_batches == [int(ids[250])]
+
+
 def test_without_a_story_there_is_nothing_to_plan():
     assert plan(a_run(), [], (), PLACES, source=SOURCE) is None
     by_epoch = Run("log", "log.csv", "csv", {}, x_axis="epoch")
@@ -192,8 +238,23 @@ def test_the_words_say_what_the_plan_says():
     assert "SkippingDataLoader" not in said
 
 
-def test_the_command_of_a_plan_names_the_same_batches():
-    found = planned(a_story(None))
-    assert found.commands[0] == (
-        "trainscope replay --checkpoint ckpt/step_100.pt --skip-batches 150-449 --resume --out replay_config.json"
-    )
+def test_no_command_of_a_plan_writes_over_it():
+    """A plan that is named by hand knows no run, so that nothing could be proven by it."""
+    assert planned(a_story(None)).commands == ["trainscope smoke --replay replay_config.json -- COMMAND"]
+    assert planned(a_story(Cause.SCHEDULE)).commands == []
+
+
+@pytest.mark.parametrize(("per_step", "start"), [(1, 100), (4, 400)])
+def test_the_line_of_code_winds_the_loader_forward_to_the_checkpoint(per_step, start):
+    found = planned(a_story(Cause.DATA), [bad(250)], a_run(per_step))
+    assert (found.rewind_to_step, found.rewind_to_batch) == (100, start)
+    assert any(line.endswith(f'["skip_batches"], start={start})') for line in lines(found, "replay_config.json"))
+    anew = planned(a_story(Cause.DATA), [bad(250)], a_run(per_step), Places())
+    assert anew.rewind_to_batch == 0
+    assert any(line.endswith('["skip_batches"])') for line in lines(anew, "replay_config.json"))
+
+
+def test_after_a_checkpoint_of_a_log_that_counts_from_one_comes_the_batch_of_its_number():
+    steps = np.arange(1, 601)
+    run = Run("log", "log.csv", "csv", {"train/loss": Series("train/loss", steps, np.ones(600))})
+    assert planned(a_story(None), run=run).rewind_to_batch == 100

@@ -79,12 +79,14 @@ def places_of(folder: Path, checkpoint: str | None = None, checkpoints: Path | N
     if checkpoint is not None:
         step = step_of(Path(checkpoint.rstrip("/")).name)
         if step is None:
-            raise ConfigError(f"--checkpoint {checkpoint}: its name does not say which step it is of")
+            raise ConfigError(f"--checkpoint {checkpoint}: its name does not say its step, as step_400.pt does")
         return Places([Checkpoint(step, checkpoint)], random, "--checkpoint")
     found = of_run(folder, "checkpoints")
     looked = "the run's folder"
     if checkpoints is not None:
-        found, looked = sorted([*found, *in_folder(checkpoints)]), f"the run's folder and {checkpoints}"
+        # Trainers are given the folder that holds checkpoints/, and that is the one that people remember.
+        found = sorted([*found, *in_folder(checkpoints), *of_run(checkpoints, "checkpoints")])
+        looked = f"the run's folder and {checkpoints}"
     return Places(found, random, looked)
 
 

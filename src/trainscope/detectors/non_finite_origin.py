@@ -21,6 +21,7 @@ Reference
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,7 +64,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             title="Origin of the first NaN or infinity",
             message=f"A value stopped being finite at step {step}{where}{reached}{poisoned}.",
             metric="train/loss",
-            layer=_text(run, "module") or (names[0] if names else None),
+            layer=_layer(run, names),
             start_step=step,
             end_step=step,
             peak_step=step,
@@ -74,6 +75,13 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             ),
         )
     ]
+
+
+def _layer(run: Run, names: Sequence[str]) -> str | None:
+    """Return the place in the model, None where it was not in the model: the module named then is the last good one."""
+    if _text(run, "place") in ("loss", "input"):
+        return None
+    return _text(run, "module") or (names[0] if names else None)
 
 
 def _where(run: Run) -> str:

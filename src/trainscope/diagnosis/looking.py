@@ -8,6 +8,7 @@ change by more than the optimizer's update.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from trainscope.core.run import LayerTable, Run, Series
 from trainscope.detectors.base import number
 from trainscope.detectors.engine.rates import LEAP, are_deliberate
 from trainscope.diagnosis.climb import climb
-from trainscope.diagnosis.departures import HISTORY, Departure, departures
+from trainscope.diagnosis.departures import BESIDE_BEYOND, BESIDE_SCORE, HISTORY, Departure, departures
 from trainscope.diagnosis.signs import Sign, Stage
 from trainscope.diagnosis.watched import LAYERS, LOAD, SERIES, Watched
 
@@ -58,6 +59,25 @@ def _series_signs(run: Run, first: int, last: int) -> Iterator[Sign]:
         found = departures(series.step, series.value[None, :], watched.watch, first, last)[0]
         if found is not None:
             yield _sign(name, watched, found, None)
+
+
+def batch_beside(run: Run, spike: Sign) -> Sign | None:
+    """Return how the batch at whose step the loss spikes is unlike the others; None where nothing clearly is.
+
+    One step is looked at and not a window of them, so that half of what makes a sign elsewhere is enough, as long as
+    no batch before was nearly as odd.
+    """
+    found = []
+    for name, watched in SERIES.items():
+        series = run.get(name)
+        if series is None or watched.stage is not Stage.DATA:
+            continue
+        watch = replace(watched.watch, score=BESIDE_SCORE, beyond=BESIDE_BEYOND)
+        last = spike.step if spike.end_step is None else spike.end_step
+        one = departures(series.step, series.value[None, :], watch, spike.step, last)[0]
+        if one is not None and one.step == spike.step:
+            found.append(_sign(name, watched, one, None))
+    return max(found, key=lambda s: s.score, default=None)
 
 
 def _non_finite(series: Series, first: int, last: int) -> int | None:

@@ -5,10 +5,12 @@ A docstring here is the pattern; a function returns its case, or None where the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trainscope.core.metrics import LOSS_KINDS, kind
-from trainscope.diagnosis.evidence import Case, Evidence, absent, because, changed_before, parts, usual_ratio
+from trainscope.diagnosis.evidence import Case, Evidence, absent, because, changed_before, parts, said, usual_ratio
 from trainscope.diagnosis.looking import ITSELF
-from trainscope.diagnosis.signs import Cause, Stage
+from trainscope.diagnosis.signs import Cause, Sign, Stage
 
 QUIET = 1.5
 """Ratio of the median layer's gradient to its usual one, up to which the others are quiet. A bad batch raises all of
@@ -81,12 +83,11 @@ def not_finite(e: Evidence) -> Case | None:
     first = min(bad, key=lambda s: (s.step, s.stage), default=found)
     before = next((s for s in e.signs if s.step < first.step and s.stage in (Stage.SCHEDULE, Stage.DATA)), None)
     grew = next((s for s in e.signs if s.step < first.step and kind(s.signal) in LOSS_KINDS), None)
-    where = next((s.where for s in bad if s.where is not None), None)
-    place = "" if where is None else f", first in {where}"
+    title, where = _born(bad, first)
     return Case(
         Cause.NUMERICS,
         1.0 if before is not None else 1.5 if grew is not None else 4.0,
-        f"the {_WHAT.get(first.stage, 'loss')} stopped being finite at step {first.step}{place}",
+        title,
         because(first, *bad[1:3], before, grew),
         absent(e, Stage.GRADIENT, Stage.ACTIVATION),
         where,
@@ -96,6 +97,19 @@ def not_finite(e: Evidence) -> Case | None:
             "Weights that were updated with NaN do not heal: go back to a checkpoint before this step.",
         ),
     )
+
+
+def _born(bad: Sequence[Sign], first: Sign) -> tuple[str, str | None]:
+    """Return what stopped being finite, and where.
+
+    What watched the forward knows it exactly; all parameters behind that place are not finite at the same step.
+    """
+    origin = next((s for s in bad if s.detector == "non_finite_origin" and s.step == first.step), None)
+    if origin is not None:
+        return said(origin).partition("; ")[0], origin.where
+    where = next((s.where for s in bad if s.where is not None), None)
+    place = "" if where is None else f", first in {where}"
+    return f"the {_WHAT.get(first.stage, 'loss')} stopped being finite at step {first.step}{place}", where
 
 
 def one_gradient(e: Evidence) -> Case | None:

@@ -17,8 +17,9 @@ from trainscope.diagnosis.evidence import Evidence, absent
 from trainscope.diagnosis.from_findings import TOLD, Manner, sign_of, told
 from trainscope.diagnosis.incidents import incidents, ordered, reach_of
 from trainscope.diagnosis.lasting import EXACT
-from trainscope.diagnosis.looking import LAYERS_SHOWN, look
+from trainscope.diagnosis.looking import LAYERS_SHOWN, batch_beside, look
 from trainscope.diagnosis.signs import Sign, Stage, Story
+from trainscope.diagnosis.sudden import SPIKES
 
 SURE = 12.0
 """Score from which a lone sign before the first finding belongs to the incident."""
@@ -90,7 +91,12 @@ def _incident(run: Run, group: tuple[Sign, ...], hints: Sequence[Sign], reach: i
     seen = [s for s in look(run, onset - reach, onset + reach) if _is_part(s, onset)]
     told_of = {(s.signal, s.where): s for s in (*group, *near)}
     new = [s for s in seen if (s.signal, s.where) not in told_of or s.step < told_of[s.signal, s.where].step]
-    return ordered((*group, *near, *new))
+    signs = (*group, *near, *new)
+    spike = next((s for s in group if s.detector in SPIKES), None)
+    if spike is None or any(s.stage is Stage.DATA for s in signs):
+        return ordered(signs)
+    odd = batch_beside(run, spike)
+    return ordered(signs if odd is None else (*signs, odd))
 
 
 def _is_part(sign: Sign, onset: int) -> bool:

@@ -25,7 +25,7 @@ from trainscope.diagnosis.case import main_story
 from trainscope.diagnosis.signs import Cause, Story
 from trainscope.replay.checkpoints import Checkpoint, last_before
 from trainscope.replay.config import FILE, Action, Batch, Method, ReplayConfig, Source
-from trainscope.replay.positions import Positions, positions_of
+from trainscope.replay.positions import Positions, first_step_of, positions_of
 
 LEAD = 100
 """Steps from the checkpoint to the first sign, at least (PaLM)."""
@@ -105,24 +105,24 @@ def plan(
     if advice.action == "skip":
         notes += [*([positions.note] if positions.note else []), *_windows(positions)]
         notes += [*([OWN_BATCHES] if method_of(run) == "skip_update" else []), PALLIATIVE]
-    skipped = [batch.index for batch in batches]
     return ReplayConfig(
         checkpoint=None if start is None else start.path,
         resume=start is not None,
-        skip_batches=skipped,
+        skip_batches=[batch.index for batch in batches],
         loader=int(facts.number(run, "smoke.training_loader") or 0),
         method=method_of(run),
         action=advice.action,
         cause=None if story.cause is None else str(story.cause),
         onset=story.onset,
         rewind_to_step=at,
+        rewind_to_batch=_first_batch(run, positions, at),
         rng_state=random,
         reason=advice.reason,
         notes=notes,
         steps=list(advice.steps),
         batches=batches,
         source=source,
-        commands=_commands(advice.action, start, skipped, file),
+        commands=[] if advice.action == "fix" else [f"trainscope smoke --replay {shlex.quote(file)} -- COMMAND"],
     )
 
 
@@ -168,14 +168,18 @@ def _range(run: Run, story: Story) -> _Advice:
         led = "which of them is at fault is a guess"
     else:
         led = "the optimizer's state leads" if story.cause is Cause.OPTIMIZER else "nothing else explains it"
-    fixes = story.explanations[0].fixes[:2] if story.explanations else ()
+    fixes = [
+        f"rather than skipping: {f[:1].lower()}{f[1:].rstrip('.')}" for e in story.explanations[:1] for f in e.fixes[:2]
+    ]
+    if story.cause is Cause.DATA:
+        fixes = [f"look at the batch of step {story.onset} first: if it is bad, leave out that one and nothing else"]
     return _Advice(
         "skip",
         f"{_seen(run)} and {led}: skip the batches of steps {ranges(steps)}, those before, during and after the first "
         f"sign at step {story.onset}, so that the state meets others (as PaLM did with 200 to 500 batches)",
         steps,
         notes=(
-            *(f"rather than skipping: {fix[:1].lower()}{fix[1:].rstrip('.')}" for fix in fixes),
+            *fixes,
             *([f"the run ends at step {end - 1}: what comes behind it is not skipped"] if end < last else []),
         ),
     )
@@ -238,11 +242,7 @@ def _start(story: Story, places: Places) -> tuple[Checkpoint | None, list[str]]:
     return None, [f"{what} in {places.looked_in}: begin anew, or name its folder with --checkpoints"]
 
 
-def _commands(action: Action, start: Checkpoint | None, skipped: Sequence[int], file: str) -> list[str]:
-    commands = []
-    if start is not None and skipped:
-        words = ["trainscope", "replay", "--checkpoint", start.path, "--skip-batches", ranges(skipped), "--resume"]
-        commands.append(shlex.join([*words, "--out", file]))
-    if action != "fix":
-        commands.append(f"trainscope smoke --replay {shlex.quote(file)} -- COMMAND")
-    return commands
+def _first_batch(run: Run, positions: Positions, done: int) -> int:
+    """Return the position of the first batch after so many optimizer steps."""
+    counted = 0 if run.get("batch_index") is not None else first_step_of(run)
+    return positions.of_step(done + counted).start if done else 0

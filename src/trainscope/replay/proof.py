@@ -20,7 +20,7 @@ from trainscope.detectors.base import number
 from trainscope.diagnosis.newey_west import mean_of
 from trainscope.replay.alignment import Alignment, align
 from trainscope.replay.config import ReplayConfig
-from trainscope.replay.reached import way_out, why_not
+from trainscope.replay.reached import other_batches, way_out, why_not
 
 INCIDENTS = frozenset(
     "spikes unrecovered_spike divergence loss_shift grad_norm non_finite non_finite_origin bad_batch".split()  # noqa: SIM905
@@ -101,6 +101,9 @@ def prove(original: Run, replay: Run, config: ReplayConfig, chosen: tuple[Config
     known = {f.fingerprint for f in before if not any(_touches(f, first, last) for first, last, *_ in spans)}
     elsewhere = [f for f in after if f not in here and f.fingerprint not in known]
     verdict, reason = _verdict(config, rows, here, elsewhere)
+    others = other_batches(original, replay, alignment, config)
+    if verdict is Verdict.VERIFIED and config.skip_batches and others is not None:
+        verdict, reason = Verdict.NOT_PROVEN, f"{reason}; {others}"
     return Proof(verdict, reason, rows, notes)
 
 

@@ -12,6 +12,10 @@ from trainscope.replay.config import Batch, ReplayConfig
 
 FROM_FILE = "@"
 MOST_BYTES = 50_000_000
+AHEAD = (
+    "a loader that is made anew begins at position 0: give SkippingDataLoader start=, the position of the first batch "
+    "after the checkpoint; positions are counted from the start of training, not from the checkpoint"
+)
 
 
 def batches_from(texts: Sequence[str]) -> tuple[int, ...]:
@@ -50,6 +54,7 @@ def request(checkpoint: str, skip: Sequence[int], *, resume: bool) -> ReplayConf
         skip_batches=list(skip),
         rewind_to_step=step_of(name),
         reason="as asked for on the command line",
+        notes=[AHEAD],
         batches=[Batch(index=position) for position in skip],
     )
 
