@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
 from trainscope.detectors.base import Skipped
-from trainscope.diagnosis.signs import Story
+from trainscope.diagnosis.signs import Stage, Story
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,4 +54,9 @@ def main_story(stories: Sequence[Story], findings: Sequence[Finding]) -> Story |
         told = {sign.detector for sign in story.signs}
         return max((f.severity for f in findings if f.detector in told), default=Severity.INFO)
 
-    return min(stories, key=lambda s: (s.loss_step is None, -severity(s), s.onset), default=None)
+    # A lasting symptom says no step, so its story has no `loss_step`; the loss shows it all the same.
+    return min(stories, key=lambda s: (not _shows_in_loss(s), -severity(s), s.onset), default=None)
+
+
+def _shows_in_loss(story: Story) -> bool:
+    return any(sign.stage is Stage.LOSS for sign in story.signs)
