@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from trainscope.core.metrics import LOSS_KINDS, kind
 from trainscope.diagnosis.evidence import Case, Evidence, absent, because, changed_before, parts, usual_ratio
-from trainscope.diagnosis.looking import ITSELF
+from trainscope.diagnosis.looking import ITSELF, STOPPED
 from trainscope.diagnosis.signs import Cause, Stage
 
 QUIET = 1.5
@@ -67,26 +67,38 @@ def lone_update(e: Evidence) -> Case | None:
     )
 
 
-_WHAT = {Stage.SCHEDULE: "learning rate", Stage.GRADIENT: "gradient", Stage.EVAL: "evaluation loss"}
+_WHAT = {
+    Stage.SCHEDULE: "learning rate",
+    Stage.GRADIENT: "gradient",
+    Stage.EVAL: "evaluation loss",
+    Stage.UPDATE: "update",
+}
 
 
 def not_finite(e: Evidence) -> Case | None:
     """Judge NaN and infinity; they are the cause where nothing else went wrong before."""
     found = e.detector("non_finite_origin", "non_finite", "zero_loss") or next(
-        (s for s in e.signs if s.event == "stopped being finite"), None
+        (s for s in e.signs if s.event == STOPPED), None
     )
     if found is None:
         return None
-    bad = [s for s in e.signs if s.event == "stopped being finite" or s.detector in {"non_finite", "non_finite_origin"}]
+    bad = [s for s in e.signs if s.event == STOPPED or s.detector in {"non_finite", "non_finite_origin"}]
     first = min(bad, key=lambda s: (s.step, s.stage), default=found)
     before = next((s for s in e.signs if s.step < first.step and s.stage in (Stage.SCHEDULE, Stage.DATA)), None)
     grew = next((s for s in e.signs if s.step < first.step and kind(s.signal) in LOSS_KINDS), None)
-    where = next((s.where for s in bad if s.where is not None), None)
+    origin = e.detector("non_finite_origin")
+    placed = [s for s in ((origin, *bad) if origin is not None else bad) if s.where is not None]
+    where = next((s.where for s in placed if not e.is_everywhere(s)), None)
+    at_once = {s.stage for s in bad if s.step == first.step} & {Stage.LOSS, Stage.GRADIENT}
+    what = first.stage if first.stage is Stage.SCHEDULE else max(at_once, default=first.stage)
+    title = f"the {_WHAT.get(what, 'loss')} stopped being finite at step {first.step}"
+    if not bad:
+        title = f"the loss is exactly 0 from step {first.step} on, as some trainers log a NaN"
     place = "" if where is None else f", first in {where}"
     return Case(
         Cause.NUMERICS,
         1.0 if before is not None else 1.5 if grew is not None else 4.0,
-        f"the {_WHAT.get(first.stage, 'loss')} stopped being finite at step {first.step}{place}",
+        title + place,
         because(first, *bad[1:3], before, grew),
         absent(e, Stage.GRADIENT, Stage.ACTIVATION),
         where,
