@@ -7,7 +7,7 @@ What it finds
     reaches its router.
 Algorithm
     The median of the ratio over common steps after the first third; it is told from the step on from which nine
-    in ten are as far off. Signals that are zero throughout in one run
+    in ten are as far off, each judged with the four before and after it. Signals that are zero throughout in one run
     only count as infinitely different. Runs that do not pair need twice that.
 Parameters
     ratio: largest ratio, either way, between two runs that pair.
@@ -60,8 +60,9 @@ REMEDIES = {
     "amp/grad_scale": "Check the GradScaler's first scale and growth interval, and for gradients that overflow.",
 }
 """What to look at where a signal is of another size; gradients are the rest."""
-LASTING = 0.9
-"""Share of the steps from the onset on that must be outside: signals are noisy."""
+LASTING, AROUND = 0.9, 9
+"""Share of the steps from the onset on that must be outside, or as many as in the judged part, and steps around one
+that tell: signals are noisy."""
 LEAST = 6
 """Common steps below which nothing is judged."""
 
@@ -118,11 +119,16 @@ def _ratio(both: Aligned) -> float:
 
 
 def _onset(whole: Aligned, late: Aligned, limit: float) -> int:
-    """Return the first step from which on nearly all are outside the limits, the first of `late` where none is."""
+    """Return the first step from which on nearly all are outside the limits, the first of `late` where none is.
+
+    A step is outside if most of the `AROUND` steps around it are.
+    """
     inside = (whole.run <= limit * whole.base) & (whole.base <= limit * whole.run)
-    outside = ~inside | ((whole.run > 0) != (whole.base > 0))
+    apart = ~inside | ((whole.run > 0) != (whole.base > 0))
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(apart, AROUND // 2, mode="edge"), AROUND)
+    outside = around.mean(axis=1) > 0.5
     share = np.cumsum(outside[::-1])[::-1] / np.arange(len(outside), 0, -1)
-    found = np.flatnonzero(outside & (share >= LASTING))
+    found = np.flatnonzero(outside & (share >= min(LASTING, share[-len(late)])))
     return int(whole.step[found[0]] if len(found) else late.step[0])
 
 
