@@ -60,6 +60,15 @@ def test_what_the_baseline_shows_after_an_incident_belongs_to_it():
     assert {"paired_loss", "eval_change", "non_finite"} <= detectors(story)
 
 
+def test_a_first_loss_that_is_not_finite_is_one_story():
+    series = healthy()
+    series["train/loss"][:] = np.nan
+    run = run_of(series, layers())
+    (story,) = tell(run, [*found_in(run), finding("first_step", 0, "The first loss is nan, in the baseline 4.6.")])
+    assert {"first_step", "non_finite"} <= detectors(story)
+    assert [e.cause for e in story.explanations] == [Cause.NUMERICS]
+
+
 def test_a_symptom_goes_with_the_incident_that_it_began_with_and_not_with_a_fault_of_all_along():
     lost = finding("optimizer_state", AT, "The optimizer lost its state once.")
     standing, incident = told(

@@ -44,7 +44,15 @@ EXACT: Mapping[str, Fault] = {
 SHOWS: Mapping[str, frozenset[str]] = {
     "parameter_change": frozenset({"parameters_not_training"}),
     "first_step": frozenset(
-        {"parameters_not_training", "stale_gradients", "step_accounting", "eval_mode", "parameter_change"}
+        {
+            "parameters_not_training",
+            "parameter_change",
+            "stale_gradients",
+            "step_accounting",
+            "eval_mode",
+            "non_finite",
+            "non_finite_origin",
+        }
     ),
     "learning_rate_change": frozenset({"scheduler_pace", "lr_zero", "lr_schedule"}),
     "data_change": frozenset({"repeated_batches"}),
