@@ -77,4 +77,4 @@ def test_a_gradient_that_broke_while_the_loss_was_finite_is_not_explained_by_a_l
     one = single(ID, run)
     assert "at step 40 in a gradient, while the loss of that step is finite" in one.message
     assert "Gelu" not in one.message
-    assert one.layer == layer
+    assert (one.layer, one.metric) == (layer, "train/grad_norm")

@@ -32,7 +32,7 @@ from trainscope.detectors.base import Detector, Skipped, needs_smoke, number
 from trainscope.detectors.parameters_not_training import listed
 
 SKIPPED = "amp/step_skipped"
-LOSS = "train/loss"
+LOSS, GRADIENT = "train/loss", "train/grad_norm"
 AFTERWARDS = " in a gradient, while the loss of that step is finite: it came in the backward pass or after it"
 
 
@@ -65,7 +65,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             severity=Severity.ERROR,
             title="Origin of the first NaN or infinity",
             message=f"A value stopped being finite at step {step}{where}{reached}{poisoned}.",
-            metric="train/loss",
+            metric=GRADIENT if after_loss else LOSS,
             layer=_layer(run, names, after_loss=after_loss),
             start_step=step,
             end_step=step,
