@@ -20,6 +20,8 @@ from trainscope.diagnosis.departures import BESIDE_BEYOND, BESIDE_SCORE, HISTORY
 from trainscope.diagnosis.signs import Sign, Stage
 from trainscope.diagnosis.watched import LAYERS, LOAD, SERIES, Watched
 
+STOPPED = "stopped being finite"
+"""The event of a series or statistic that became NaN or infinite."""
 ITSELF = "weight_l2_norm_by_itself"
 """Signal of weights that changed between two steps by more than the update between them."""
 SLACK = 1.05
@@ -52,7 +54,7 @@ def _series_signs(run: Run, first: int, last: int) -> Iterator[Sign]:
             continue
         bad = _non_finite(series, first, last)
         if bad is not None and watched.stage is not Stage.DATA:
-            yield Sign(bad, watched.stage, name, "stopped being finite", end_step=bad)
+            yield Sign(bad, watched.stage, name, STOPPED, end_step=bad)
         if name == "learning_rate":
             yield from list(_rate_leaps(series, first, last)) or _rate_climb(series, first, last)
             continue
@@ -185,7 +187,7 @@ def _bad_gradients(table: LayerTable, layer: str, first: int, last: int) -> list
     steps = [int(s) for s in steps if first <= s <= last]
     if not steps:
         return []
-    return [Sign(min(steps), Stage.GRADIENT, "grad_nan_inf_ratio", "stopped being finite", layer, min(steps))]
+    return [Sign(min(steps), Stage.GRADIENT, "grad_nan_inf_ratio", STOPPED, layer, min(steps))]
 
 
 def _load_signs(run: Run, first: int, last: int) -> Iterator[Sign]:

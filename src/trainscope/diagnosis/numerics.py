@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from trainscope.core.metrics import LOSS_KINDS, kind
 from trainscope.diagnosis.evidence import Case, Evidence, absent, because, changed_before, parts, said, usual_ratio
-from trainscope.diagnosis.looking import ITSELF
+from trainscope.diagnosis.looking import ITSELF, STOPPED
 from trainscope.diagnosis.signs import Cause, Sign, Stage
 
 QUIET = 1.5
@@ -69,21 +69,26 @@ def lone_update(e: Evidence) -> Case | None:
     )
 
 
-_WHAT = {Stage.SCHEDULE: "learning rate", Stage.GRADIENT: "gradient", Stage.EVAL: "evaluation loss"}
+_WHAT = {
+    Stage.SCHEDULE: "learning rate",
+    Stage.GRADIENT: "gradient",
+    Stage.EVAL: "evaluation loss",
+    Stage.UPDATE: "update",
+}
 
 
 def not_finite(e: Evidence) -> Case | None:
     """Judge NaN and infinity; they are the cause where nothing else went wrong before."""
     found = e.detector("non_finite_origin", "non_finite", "zero_loss") or next(
-        (s for s in e.signs if s.event == "stopped being finite"), None
+        (s for s in e.signs if s.event == STOPPED), None
     )
     if found is None:
         return None
-    bad = [s for s in e.signs if s.event == "stopped being finite" or s.detector in {"non_finite", "non_finite_origin"}]
+    bad = [s for s in e.signs if s.event == STOPPED or s.detector in {"non_finite", "non_finite_origin"}]
     first = min(bad, key=lambda s: (s.step, s.stage), default=found)
     before = next((s for s in e.signs if s.step < first.step and s.stage in (Stage.SCHEDULE, Stage.DATA)), None)
     grew = next((s for s in e.signs if s.step < first.step and kind(s.signal) in LOSS_KINDS), None)
-    title, where = _born(bad, first)
+    title, where = _born(e, bad, first)
     return Case(
         Cause.NUMERICS,
         1.0 if before is not None else 1.5 if grew is not None else 4.0,
@@ -99,17 +104,21 @@ def not_finite(e: Evidence) -> Case | None:
     )
 
 
-def _born(bad: Sequence[Sign], first: Sign) -> tuple[str, str | None]:
+def _born(e: Evidence, bad: Sequence[Sign], first: Sign) -> tuple[str, str | None]:
     """Return what stopped being finite, and where.
 
-    What watched the forward knows it exactly; all parameters behind that place are not finite at the same step.
+    What watched the step knows it exactly; all parameters behind that place are not finite at the same step.
     """
+    if not bad:
+        return f"the loss is exactly 0 from step {first.step} on, as some trainers log a NaN", None
     origin = next((s for s in bad if s.detector == "non_finite_origin" and s.step == first.step), None)
     if origin is not None:
         return said(origin).partition("; ")[0], origin.where
-    where = next((s.where for s in bad if s.where is not None), None)
+    where = next((s.where for s in bad if s.where is not None and not e.is_everywhere(s)), None)
+    at_once = {s.stage for s in bad if s.step == first.step} & {Stage.LOSS, Stage.GRADIENT}
+    what = first.stage if first.stage is Stage.SCHEDULE else max(at_once, default=first.stage)
     place = "" if where is None else f", first in {where}"
-    return f"the {_WHAT.get(first.stage, 'loss')} stopped being finite at step {first.step}{place}", where
+    return f"the {_WHAT.get(what, 'loss')} stopped being finite at step {first.step}{place}", where
 
 
 def one_gradient(e: Evidence) -> Case | None:
