@@ -49,9 +49,10 @@ class Case:
 
 def main_story(stories: Sequence[Story], findings: Sequence[Finding]) -> Story | None:
     """Return the story that matters: one that the loss shows, of the worst finding, the earliest; None of none."""
+    return min(stories, key=lambda s: (s.loss_step is None, -severity_of(s, findings), s.onset), default=None)
 
-    def severity(story: Story) -> int:
-        told = {sign.detector for sign in story.signs}
-        return max((f.severity for f in findings if f.detector in told), default=Severity.INFO)
 
-    return min(stories, key=lambda s: (s.loss_step is None, -severity(s), s.onset), default=None)
+def severity_of(story: Story, findings: Sequence[Finding]) -> Severity:
+    """Return the severity of the worst finding that a story tells of."""
+    told = {sign.detector for sign in story.signs}
+    return max((f.severity for f in findings if f.detector in told), default=Severity.INFO)

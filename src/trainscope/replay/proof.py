@@ -18,6 +18,7 @@ from trainscope.core.run import Run
 from trainscope.detectors import Configured, judge
 from trainscope.detectors.base import number
 from trainscope.diagnosis.newey_west import mean_of
+from trainscope.diagnosis.ranks import rank_of
 from trainscope.replay.alignment import Alignment, align
 from trainscope.replay.config import ReplayConfig
 from trainscope.replay.reached import way_out, why_not
@@ -80,6 +81,8 @@ def prove(original: Run, replay: Run, config: ReplayConfig, chosen: tuple[Config
     chosen : tuple of Configured
         The detectors.
     """
+    if rank_of(original) != rank_of(replay):
+        return Proof(Verdict.NOT_PROVEN, _ranks(original, replay))
     unreached = why_not(replay, config)
     if unreached is not None:
         return Proof(Verdict.NOT_PROVEN, unreached)
@@ -102,6 +105,11 @@ def prove(original: Run, replay: Run, config: ReplayConfig, chosen: tuple[Config
     elsewhere = [f for f in after if f not in here and f.fingerprint not in known]
     verdict, reason = _verdict(config, rows, here, elsewhere)
     return Proof(verdict, reason, rows, notes)
+
+
+def _ranks(original: Run, replay: Run) -> str:
+    was, now = ("one process" if (rank := rank_of(run)) is None else f"rank {rank}" for run in (original, replay))
+    return f"the original run is of {was} and the replay of {now}: start as many processes as then"
 
 
 def _others(config: ReplayConfig, alignment: Alignment, end: int) -> list[tuple[int, int, int, int]]:

@@ -26,13 +26,14 @@ def status_of(case: Case) -> Status:
     return "stable" if case.is_stable else "unjudged"
 
 
-def case_entry(case: Case, run: RunEntry, replay: ReplayEntry | None = None) -> CaseEntry:
+def case_entry(case: Case, run: RunEntry, replay: ReplayEntry | None = None, ranks: str | None = None) -> CaseEntry:
     """Return one run in full; the weights are compared only where an incident asks for it."""
     change = None if case.main is None else around(case.run, case.main)
     return CaseEntry(
         status=status_of(case),
         summary=_summary(case, run),
         run=run,
+        ranks=ranks,
         counts=count(run.findings),
         main=next((n for n, story in enumerate(case.stories, 1) if story is case.main), None),
         weight_change=None if change is None or case.run.layers is None else change_entry(change),
