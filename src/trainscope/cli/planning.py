@@ -42,14 +42,15 @@ def plan_of(
     from trainscope.detectors import configure, judge
     from trainscope.diagnosis.compare import IDS
     from trainscope.diagnosis.ranks import folders, teller
-    from trainscope.replay.plan import NO_STEPS
+    from trainscope.replay.positions import why_unplanned
     from trainscope.report.build import Judged
     from trainscope.report.cases import case_of
 
     ranks = [case_of(Judged(run, judge(run, configure(settings, others=IDS)))) for run in runs]
     run = teller(ranks).run
-    if run.x_axis != "step" and teller(ranks).stories:
-        raise ConfigError(f"--run {run.source}: {NO_STEPS.format(axis=run.x_axis)}")
+    unplanned = why_unplanned(run)
+    if unplanned is not None and teller(ranks).stories:
+        raise ConfigError(f"--run {run.source}: {unplanned}")
     return _plan_of_ranks(ranks, file, places_of(folders(ranks), checkpoint, checkpoints))
 
 
@@ -71,14 +72,12 @@ def source_of(run: Run, place: Path, beside: Path) -> Source:
     from trainscope.replay.config import Source
     from trainscope.report.build import run_id
 
-    seed = facts.number(run, "smoke.seed")
-    wanted = facts.number(run, "smoke.steps_wanted")
     return Source(
         id=run_id(run),
         name=run.name,
         path=Path(os.path.relpath(place, beside)).as_posix(),
-        seed=None if seed is None else int(seed),
-        steps=None if wanted is None else int(wanted),
+        seed=facts.count(run, "smoke.seed"),
+        steps=facts.count(run, "smoke.steps_wanted"),
     )
 
 
