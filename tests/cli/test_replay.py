@@ -266,6 +266,14 @@ def test_a_script_without_a_loader_is_replayed_by_undoing_updates(cli, tmp_path)
     assert (result.code, "plan anew with trainscope replay --run" in result.out) == (2, True)
 
 
+def test_a_file_of_far_too_many_batches_ends_at_the_line_that_goes_too_far(cli, tmp_path):
+    lines = [f"{n}000000-{n}999999" for n in range(1, 1000)]  # a billion numbers
+    (tmp_path / "many.txt").write_text("\n".join(lines))
+    result = cli("replay", "--checkpoint", "step_4.pt", "--skip-batches", "@many.txt")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "error: many.txt:2: names more than 1,000,000 batches with the lines before it\n"
+
+
 def test_a_wrong_list_is_one_line_although_the_checkpoint_is_not_here(cli):
     result = cli("replay", "--checkpoint", "far.pt", "--skip-batches", "5-3")
     assert (result.code, result.err) == (2, "error: --skip-batches: '5-3' runs backwards\n")
