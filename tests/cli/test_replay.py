@@ -297,7 +297,7 @@ def test_a_plan_of_an_earlier_run_is_named_where_a_healthy_run_has_none(cli, tmp
     )
 
 
-@pytest.mark.parametrize("place", ["../gone", "\0", "x" * 5000])
+@pytest.mark.parametrize("place", ["../gone", "\0", "x" * 5000, "a\ud800"])
 def test_a_plan_whose_run_cannot_be_read_is_named(cli, tmp_path, place):
     source = {"id": "0" * 12, "name": "a", "path": place}
     (tmp_path / "plan.json").write_text(json.dumps({"skip_batches": [1], "source": source}))

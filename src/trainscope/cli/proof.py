@@ -45,10 +45,11 @@ def original_of(config: ReplayConfig, file: Path, out: Path) -> Run:
     from trainscope.core.errors import ConfigError, NoDataError, ReadError
     from trainscope.readers import read_runs
     from trainscope.report.build import run_id
+    from trainscope.report.text import well_formed
 
     if config.source is None:
         raise ConfigError(f"--replay {file}: names no run to compare with; write it with trainscope replay --run")
-    if "\0" in config.source.path:
+    if "\0" in config.source.path or well_formed(config.source.path) != config.source.path:
         raise ConfigError(f"--replay {file}: source.path is not a usable path; write it anew with trainscope replay")
     place = file.parent / config.source.path
     if _is_special(place):
