@@ -112,7 +112,7 @@ def describe(loader: Any) -> dict[str, Any]:
         "batch_size": loader.batch_size,
         "sampler": type(loader.sampler).__name__,
         "workers": loader.num_workers,
-        "batches": _length(loader),
+        "batches": _length(batches.unskipped(loader)),
         "drop_last": loader.drop_last,
     }
 
