@@ -1,4 +1,4 @@
-"""Two epochs of a loader of which the script leaves out batches itself: ``draw`` never loads them, ``load`` drops them."""
+"""Two epochs of a loader whose batches the script leaves out itself: ``draw`` never loads them, ``load`` drops them."""
 
 import sys
 
