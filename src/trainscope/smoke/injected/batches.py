@@ -109,7 +109,7 @@ class Batches:
 
 def _kept(iterator: Any, counted: int) -> int:
     """Return the position of the batch just fetched: a script that skips batches already says which are left."""
-    sampler = getattr(iterator, "_index_sampler", None)
+    sampler: Any = getattr(iterator, "_index_sampler", None)
     if type(sampler).__module__ != _SKIPPING:
         return counted
     at = int(iterator._num_yielded) - 1
@@ -118,7 +118,7 @@ def _kept(iterator: Any, counted: int) -> int:
 
 def unskipped(loader: Any) -> Any:
     """Return what says how many batches a loader has in all: those that a script leaves out differ between epochs."""
-    sampler = getattr(loader, "_index_sampler", None)
+    sampler: Any = getattr(loader, "_index_sampler", None)
     return sampler.sampler if type(sampler).__module__ == _SKIPPING else loader
 
 
