@@ -14,6 +14,7 @@ from trainscope.diagnosis.signs import Cause, Explanation, Sign, Stage, Story
 from trainscope.replay.checkpoints import Checkpoint
 from trainscope.replay.config import Source
 from trainscope.replay.plan import Places, plan
+from trainscope.replay.positions import why_unplanned
 from trainscope.replay.text import lines
 
 SOURCE = Source(id="0" * 12, name="smoke", path="smoke")
@@ -156,6 +157,20 @@ def test_an_optimizer_that_is_used_wrongly_is_fixed():
     assert planned(a_story(Cause.OPTIMIZER, detector="optimizer_state")).action == "fix"
 
 
+def test_weights_that_decay_away_are_a_setting_and_no_batch_is_skipped():
+    found = planned(a_story(Cause.OPTIMIZER, 40, 590, "weight_norm"))
+    assert (found.action, found.skip_batches) == ("fix", [])
+    assert found.reason.startswith("do not skip data: the cause is how the optimizer is used or set: the optimizer")
+
+
+def test_a_range_that_would_be_the_whole_run_is_not_skipped():
+    found = planned(a_story(None, 80), run=a_run(steps=250))
+    assert (found.action, found.skip_batches) == ("fix", [])
+    assert found.reason.startswith("do not skip data: its batches look like the others, nothing says which")
+    assert planned(a_story(None, 101), run=a_run(steps=250)).skip_batches == list(range(1, 250))
+    assert planned(a_story(None, 0, 3), run=a_run(steps=200)).action == "fix"
+
+
 def test_nan_from_clean_data_runs_again_first():
     found = planned(a_story(Cause.NUMERICS, detector="non_finite"))
     assert (found.action, found.skip_batches) == ("rerun", [])
@@ -215,10 +230,60 @@ def test_a_batch_index_within_the_epoch_is_added_up_over_the_epochs():
     assert any("begins again at step 100" in note for note in found.notes)
 
 
-def test_numbers_of_another_kind_are_left_as_the_script_gave_them():
+def test_numbers_of_another_kind_are_no_positions():
     ids = np.random.default_rng(0).permutation(600)
     found = planned(a_story(Cause.DATA), [bad(250)], handed_over(ids))
-    assert found.skip_batches == [int(ids[250])]
+    assert found.skip_batches == [250]
+    assert any(f"batch_index falls from {ids[0]} to {ids[1]} at step 1" in note for note in found.notes)
+
+
+NAMES_NO_BATCH = {
+    "negative": -1.0 - np.arange(600),
+    "nan": np.full(600, np.nan),
+    "infinite": np.full(600, np.inf),
+    "huge": np.full(600, 1e300),
+    "beyond JSON": 2.0**60 + 1e6 * np.arange(600),
+    "broken": np.arange(600) + 0.5,
+}
+
+
+@pytest.mark.parametrize("index", NAMES_NO_BATCH.values(), ids=NAMES_NO_BATCH)
+def test_numbers_that_are_no_positions_are_not_taken_for_some(index):
+    found = planned(a_story(None), run=a_run(batch_index=index))
+    assert found.skip_batches == list(range(150, 450))
+    assert any("no batch_index is a position: taken is 1 a step, counted from step 0" in note for note in found.notes)
+
+
+def test_a_lone_hole_in_the_positions_is_bridged():
+    index = np.arange(600.0)
+    index[::7] = np.nan
+    assert planned(a_story(Cause.DATA), [bad(252)], a_run(batch_index=index)).skip_batches == [252]
+
+
+@pytest.mark.parametrize("count", [np.nan, np.inf, -3.0, 0.0, 1e9, 2.5])
+def test_counts_that_are_none_are_not_taken_for_some(count):
+    odd = np.full(600, count)
+    found = planned(a_story(Cause.DATA), [bad(250)], a_run(**{"batch/count": odd, "micro_batches": odd}))
+    assert found.skip_batches == [250]
+
+
+@pytest.mark.parametrize("hashed", [np.nan, np.inf, -1.0, 1e30])
+def test_a_hash_that_is_none_is_not_named(hashed):
+    found = planned(a_story(Cause.DATA), [bad(250)], a_run(**{"smoke/batch_hash": np.full(600, hashed)}))
+    assert [batch.hash for batch in found.batches] == [None]
+
+
+@pytest.mark.parametrize("first", [-300, 2**53, 2**62])
+def test_steps_that_count_no_updates_name_no_batch(first):
+    series = {"train/loss": Series("train/loss", first + np.arange(600), np.ones(600))}
+    run = Run("log", "log.csv", "csv", series)
+    assert plan(run, [], (a_story(None, first + 250, first + 256),), PLACES, source=SOURCE) is None
+    assert "so that no batch can be named" in (why_unplanned(run) or "")
+
+
+def test_facts_that_are_no_counts_are_left_out():
+    odd = replace(a_run(), config={"smoke.training_loader": -3.0})
+    assert planned(a_story(None), run=odd).loader == 0
 
 
 def test_without_a_story_there_is_nothing_to_plan():

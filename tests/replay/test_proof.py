@@ -117,6 +117,15 @@ def test_a_replay_that_ends_before_the_incident_proves_nothing():
     assert "before the incident" in prove(original(), short, CONFIG, CHOSEN).reason
 
 
+def test_the_replay_of_another_rank_proves_nothing():
+    of_rank = replace(original(), source="out/smoke_rank1")
+    proof = prove(of_rank, replayed(), CONFIG, CHOSEN)
+    assert (proof.verdict, proof.reason) == (
+        Verdict.NOT_PROVEN,
+        "the original run is of rank 1 and the replay of one process: start as many processes as then",
+    )
+
+
 def test_runs_that_differ_before_anything_was_left_out_are_called_inexact():
     def noise(loss):
         loss += 1e-6

@@ -77,6 +77,8 @@ def _of_file(path: Path) -> set[int]:
         said = line.partition("#")[0].strip().rstrip(",")
         if said:
             found |= _of_text(said, f"{path}:{number}")
+        if len(found) > LONGEST:
+            raise ConfigError(f"{path}:{number}: names more than {LONGEST:,} batches with the lines before it")
     if not found:
         raise ConfigError(f"--skip-batches @{path}: holds no batch number")
     return found
