@@ -59,7 +59,7 @@ def _wrap_forward(recorder: Recorder, kind: type[nn.Module]) -> None:
 
     def make(original: Function) -> Function:
         def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or recorder.inside_backward or not watches(self):
+            if torch.compiler.is_compiling() or is_traced() or recorder.inside_backward or not watches(self):
                 return original(self, *args, **kwargs)
             seen = enter(self, args, kwargs)
             try:
@@ -73,6 +73,12 @@ def _wrap_forward(recorder: Recorder, kind: type[nn.Module]) -> None:
         return forward
 
     replace(kind, "forward", make)
+
+
+def is_traced() -> bool:
+    """Tell whether torch.fx is tracing: what is done now would become part of the script's graph."""
+    tracing = getattr(sys.modules.get("torch.fx._symbolic_trace"), "is_fx_tracing", None)
+    return tracing is not None and bool(tracing())
 
 
 def _enter(recorder: Recorder, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Forward:
@@ -153,7 +159,7 @@ def _dropouts(recorder: Recorder, seen: Function) -> None:
 
     def make(original: Function) -> Function:
         def function(*args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or not recorder.active[0] or recorder.inside_backward:
+            if torch.compiler.is_compiling() or is_traced() or not recorder.active[0] or recorder.inside_backward:
                 return original(*args, **kwargs)
             rate = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
             if rate > 0:
@@ -174,7 +180,11 @@ def _dropouts(recorder: Recorder, seen: Function) -> None:
 def _batch_norm(recorder: Recorder, seen: Function) -> None:
     def make(original: Function) -> Function:
         def function(*args: Any, **kwargs: Any) -> Any:
-            if not torch.compiler.is_compiling() and recorder.active[0] and not recorder.inside_backward:
+            if (
+                not (torch.compiler.is_compiling() or is_traced())
+                and recorder.active[0]
+                and not recorder.inside_backward
+            ):
                 seen(bool(args[5] if len(args) > 5 else kwargs.get("training", False)), 0.0)
             return original(*args, **kwargs)
 
@@ -205,7 +215,11 @@ def _losses(recorder: Recorder) -> None:
 
         def function(*args: Any, **kwargs: Any) -> Any:
             loss = original(*args, **kwargs)
-            if not torch.compiler.is_compiling() and recorder.active[0] and not recorder.inside_backward:
+            if (
+                not (torch.compiler.is_compiling() or is_traced())
+                and recorder.active[0]
+                and not recorder.inside_backward
+            ):
                 seen(signature.bind(*args, **kwargs), loss)
             return loss
 
@@ -229,7 +243,11 @@ def _other_losses(recorder: Recorder) -> None:
     def make(original: Function) -> Function:
         def function(*args: Any, **kwargs: Any) -> Any:
             loss = original(*args, **kwargs)
-            if not torch.compiler.is_compiling() and recorder.active[0] and not torch.is_grad_enabled():
+            if (
+                not (torch.compiler.is_compiling() or is_traced())
+                and recorder.active[0]
+                and not torch.is_grad_enabled()
+            ):
                 seen(loss, args[1] if len(args) > 1 else kwargs.get("target"))
             return loss
 
