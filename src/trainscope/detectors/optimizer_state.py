@@ -5,10 +5,10 @@ What it finds
     than those of the one before: an optimizer built anew each epoch, or a resume that does not load its state.
 Algorithm
     Exact where the optimizer counts its steps (Adam and kin): the counter of one parameter, so that another model,
-    parameters that join later and optimizers that take turns lose nothing. Where it does not (SGD with momentum): another
-    optimizer was constructed, and the norm of all momentum buffers fell to less than ``kept`` of what it was
-    within that step. In a run of the Python recorder, which has no counter: the norm of Adam's second moments fell
-    to less than ``second`` of what it was, faster than beta2 lets it decay.
+    parameters that join later and optimizers that take turns lose nothing. Where it does not (SGD with momentum):
+    another optimizer was constructed, and the norm of all momentum buffers fell to less than ``kept`` of what it was
+    within that step. In a run of the Python recorder, which has no counter: the norm of Adam's second moments fell to
+    less than ``second`` of what it was, faster than beta2 lets it decay.
 Parameters
     kept: share of the moments' norm that survives an ordinary step.
     second: share of the second moments' norm that survives four ordinary steps.

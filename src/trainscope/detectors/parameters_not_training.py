@@ -5,9 +5,10 @@ What it finds
     or that no step changes by a single bit; and a model all of whose gradients are exactly 0.
 Algorithm
     Exact, from a smoke run: membership by identity, change bit by bit, at every step. Nothing is judged while the
-    learning rate is 0 at every step. A vector whose gradient is never more than rounding is an information: it cancels
-    out of the loss, as a bias before a batch norm and that of attention's keys do. Experts of a mixture that get no token are an information, because routing
-    decides that; the comparison with a baseline says whether they used to learn.
+    learning rate is 0 at every step. A vector whose gradient is never more than rounding is an information: it
+    cancels out of the loss, as a bias before a batch norm and that of attention's keys do. Experts of a mixture that
+    get no token are an information, because routing decides that; the comparison with a baseline says whether they
+    used to learn.
 Parameters
     shown: how many names a message spells out.
 False positives

@@ -4,8 +4,8 @@ What it finds
     Steps before which no backward ran, and an accumulation whose number of micro-batches keeps changing.
 Algorithm
     Exact counts, from a smoke run. A step without a backward whose gradient is not that of the step before (nor what
-    clipping left of it) got one by other means, such as ``torch.autograd.grad``. Two numbers of micro-batches are normal (the last window of an epoch is often
-    short); three or more at over ``share`` of the steps are not.
+    clipping left of it) got one by other means, such as ``torch.autograd.grad``. Two numbers of micro-batches are
+    normal (the last window of an epoch is often short); three or more at over ``share`` of the steps are not.
 Parameters
     steps: least number of steps without a backward.
     share: largest share of the steps that may differ from the usual number of micro-batches.

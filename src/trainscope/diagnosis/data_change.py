@@ -3,9 +3,9 @@
 What it finds
     A loader that lost its shuffling: indices asked for in order that were not in the baseline, or epochs that were
     all different there and are all alike now; augmentation that is lost, or new; a data set of another size (a
-    subset, a sampler that no longer splits it over ranks); training on fewer or more different samples; evaluation
-    on samples that were trained on; a script that ends by itself after fewer steps; processes that no longer split the samples between them; inputs of another mean or
-    spread, in training or in evaluation.
+    subset, a sampler that no longer splits it over ranks); training on fewer or more different samples; evaluation on
+    samples that were trained on; a script that ends by itself after fewer steps; processes that no longer split the
+    samples between them; inputs of another mean or spread, in training or in evaluation.
 Algorithm
     Exact hashes of two smoke runs, what the loaders' samplers draw from, the number of different samples among the
     inputs of the model (also without a loader), and the mean and standard deviation of floating-point inputs.

@@ -206,7 +206,7 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into KeyboardInterrupt: a cancelled job or a closed terminal leaves no training behind."""
+    """Turn SIGTERM and SIGHUP into KeyboardInterrupt: a cancelled job, a closed terminal leave no training behind."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

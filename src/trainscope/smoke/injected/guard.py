@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
@@ -60,6 +61,13 @@ def unseen() -> Iterator[None]:
         if torch._C._len_torch_dispatch_stack():
             stack.enter_context(python_dispatch._disable_current_modes())
         yield
+
+
+def is_traced() -> bool:
+    """Tell whether torch.fx or TorchScript is tracing: whatever is done now becomes part of the graph."""
+    return torch.jit.is_tracing() or bool(
+        getattr(sys.modules.get("torch.fx._symbolic_trace"), "_is_fx_tracing_flag", False)
+    )
 
 
 def opaque(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,6 +19,7 @@ from ...probe.names import modules
 from ...probe.routing import blocks
 from .batches import of_inputs
 from .forwards import Forward, RouterHook, UsedHook, moments_of, tensors_in
+from .guard import is_traced
 from .labels import labels_of
 from .patches import replace
 from .recorder import Recorder
@@ -73,12 +74,6 @@ def _wrap_forward(recorder: Recorder, kind: type[nn.Module]) -> None:
         return forward
 
     replace(kind, "forward", make)
-
-
-def is_traced() -> bool:
-    """Tell whether torch.fx is tracing: what is done now would become part of the script's graph."""
-    tracing = getattr(sys.modules.get("torch.fx._symbolic_trace"), "is_fx_tracing", None)
-    return tracing is not None and bool(tracing())
 
 
 def _enter(recorder: Recorder, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Forward:
