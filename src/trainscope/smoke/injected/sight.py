@@ -1,7 +1,6 @@
 """Sees forwards: the pass through the outermost module, dropout and batch norm, the loss, routers.
 
-Classes and functions are wrapped rather than modules hooked: a model can still be copied and pickled, and code that
-``torch.compile`` traces goes to the original.
+Classes and functions are wrapped, not modules hooked: models can be copied and pickled, and traces see the original.
 """
 
 from __future__ import annotations
@@ -145,7 +144,6 @@ def _dropouts(recorder: Recorder, seen: Function) -> None:
     draws = recorder.setting.draws
 
     def note(name: str, given: Any, rate: float) -> None:
-        # Frames as above.
         place = recorder.models.order_of(sys._getframe(3).f_locals.get("self"))
         draws.enter(f"{name} {place} {tuple(given.shape)} {given.stride()} {rate}")
 
