@@ -65,7 +65,7 @@ def unseen() -> Iterator[None]:
 
 def is_traced() -> bool:
     """Tell whether torch.fx or TorchScript is tracing: whatever is done now becomes part of the graph."""
-    return torch.jit.is_tracing() or bool(
+    return torch._C._get_tracing_state() is not None or bool(
         getattr(sys.modules.get("torch.fx._symbolic_trace"), "_is_fx_tracing_flag", False)
     )
 
