@@ -163,10 +163,3 @@ def test_ranks_that_no_longer_split_the_samples_are_found():
 @pytest.mark.parametrize(("now", "before"), [(0.005, 0.0), (0.48, 0.5), (None, 0.0), (0.48, None), (0.0, 0.48)])
 def test_padding_ranks_that_always_drew_for_themselves_and_one_rank_are_no_finding(now, before):
     assert titles(split(now), split(before)) == []
-
-
-def test_a_script_that_ends_by_itself_before_the_baseline_did_is_found():
-    base = smoke_run(steps=150, steps_wanted=200, ended="script")
-    one = only(smoke_run(steps=40, steps_wanted=200, ended="script"), base, by="data_change")
-    assert one.title == "Training ends early"
-    assert said(smoke_run(steps=40, steps_wanted=40, ended="steps"), base) == {}

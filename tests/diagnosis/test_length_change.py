@@ -8,11 +8,11 @@ from trainscope.core.finding import Severity
 from .runs import log, losses, only, said, verdicts
 
 
-def ended(steps: int, by: str = "script"):
+def ended(steps: int, by: str = "script", wanted: int = 200):
     """A smoke run of so many steps, ended by itself or by the recorder."""
     full = smoke_run()
     series = {name: one.value[:steps] for name, one in full.series.items()}
-    return smoke_run(series, steps=steps, ended=by)
+    return smoke_run(series, steps=steps, ended=by, steps_wanted=wanted)
 
 
 def test_a_script_that_ends_by_itself_before_its_baseline_is_found():
@@ -38,6 +38,11 @@ def test_a_run_that_the_recorder_ended_is_shorter_on_purpose_and_that_is_said():
     base, short = ended(120, by="steps"), ended(40, by="steps")
     assert "length_change" not in said(short, base)
     assert verdicts(short, base)["length"] == "only the first 40 of the baseline's 120 steps are compared"
+
+
+def test_a_script_that_took_all_steps_that_were_asked_for_did_not_end_early():
+    assert "length_change" not in said(ended(40, wanted=40), ended(120))
+    assert "length_change" in said(ended(40, wanted=60), ended(120))
 
 
 def test_a_longer_run_and_one_as_long_as_a_baseline_are_no_finding():

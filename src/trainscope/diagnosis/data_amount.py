@@ -32,30 +32,6 @@ class Limits(Protocol):
         """Largest relative difference of all samples at which those are compared."""
 
 
-def shorter(pair: Pair, size: float) -> Finding | None:
-    """Return a finding where the script ended by itself before it had taken as many steps as the baseline."""
-    mine, theirs, wanted = (
-        facts.number(run, f"smoke.{key}")
-        for run, key in ((pair.run, "steps"), (pair.base, "steps"), (pair.run, "steps_wanted"))
-    )
-    if pair.run.config.get("smoke.ended") != "script" or not mine or not theirs or not wanted:
-        return None
-    # Where fewer steps were wanted than the baseline has, as many are enough.
-    if mine >= (1.0 - size) * min(theirs, wanted):
-        return None
-    return Finding(
-        detector="data_change",
-        severity=Severity.WARNING,
-        title="Training ends early",
-        message=f"The script ended by itself after {int(mine)} steps; the baseline took {int(theirs)}.",
-        metric="train/loss",
-        start_step=pair.run.last_step,
-        end_step=pair.run.last_step,
-        evidence={"steps": mine, "baseline": theirs},
-        fixes=("Look for a break, a return or a limit that ends the loop; if it is meant, save a new baseline.",),
-    )
-
-
 def size_of(pair: Pair, limits: Limits, *, training: bool) -> Finding | None:
     """Compare how many samples loaders draw from, of runs with as many."""
     mine, theirs = (

@@ -4,8 +4,8 @@ What it finds
     A loader that lost its shuffling: indices asked for in order that were not in the baseline, or epochs that were
     all different there and are all alike now; augmentation that is lost, or new; a data set of another size (a
     subset, a sampler that no longer splits it over ranks); training on fewer or more different samples; evaluation on
-    samples that were trained on; a script that ends by itself after fewer steps; processes that no longer split the
-    samples between them; inputs of another mean or spread, in training or in evaluation.
+    samples that were trained on; processes that no longer split the samples between them; inputs of another mean or
+    spread, in training or in evaluation.
 Algorithm
     Exact hashes of two smoke runs, what the loaders' samplers draw from, the number of different samples among the
     inputs of the model (also without a loader), and the mean and standard deviation of floating-point inputs.
@@ -34,7 +34,7 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.detectors.base import Lack, Skipped, number
 from trainscope.detectors.repeated_batches import BATCH, period_of
 from trainscope.diagnosis.base import Compared, Comparer, Comparison, Pair
-from trainscope.diagnosis.data_amount import leak, overlap, shorter, size_of, variety_of
+from trainscope.diagnosis.data_amount import leak, overlap, size_of, variety_of
 
 LEAST_AGAIN = 8
 """Samples seen again below which nothing is said of augmentation."""
@@ -72,7 +72,7 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
     augmented = _augmented(pair)
     variety = None if same or augmented or size else variety_of(pair, params)
     one_each = (_in_order(pair) or _unshuffled(pair), augmented, variety, leak(pair), size, overlap(pair))
-    found = (shorter(pair, params.size), *one_each, size_of(pair, params, training=False), *_inputs(pair, params))
+    found = (*one_each, size_of(pair, params, training=False), *_inputs(pair, params))
     findings = [f for f in found if f is not None]
     return Compared(tuple(findings), tuple(lines))
 

@@ -46,7 +46,8 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
     mine, theirs = _steps(pair.run), min(_steps(base) for base in pair.baselines)
     if theirs - mine <= max(1.0, params.missing * theirs):
         return Compared((), (Comparison(METRIC, "same" if mine == theirs else "within margin"),))
-    if pair.run.config.get("smoke.ended") != "script":
+    wanted = facts.number(pair.run, "smoke.steps_wanted")
+    if pair.run.config.get("smoke.ended") != "script" or (wanted is not None and mine >= wanted * (1 - params.missing)):
         return Compared((), (Comparison(METRIC, _first_of(mine, theirs)),))
     last = pair.run.last_step
     early = Finding(
