@@ -49,9 +49,9 @@ class TrainScopeConfig(BaseModel):
     run_name: str | None = None
     """Folder of this run; ``run_YYYYMMDD_HHMMSS`` if not given. A taken name gets ``-2``, ``-3``, ..."""
     full_resolution_window: AtLeast1 = 500
-    """The last steps of which every row is kept, at least."""
+    """The last steps of which every row is kept, at least; of ``global.arrow`` the last 100,000."""
     decimation_factor: AtLeast1 = 10
-    """Of older steps every n-th is kept (and all steps around a spike)."""
+    """Of n older steps the one with most statistics is kept (and, in ``spikes/``, all steps around a spike)."""
     spike_window_before: AtLeast0 = 50
     """Steps before a spike that are saved with it."""
     spike_window_after: AtLeast0 = 10
