@@ -19,6 +19,7 @@ from trainscope.cli.explain import parameter_meanings, toml_value
 from trainscope.cli.main import COMMANDS, cli
 from trainscope.core.config import TrainScopeConfig
 from trainscope.core.metrics import CANONICAL, Kind
+from trainscope.core.profiles import PROFILES
 from trainscope.core.settings import Settings
 from trainscope.core.vocabulary import REWARDS, SIDED, SPELLINGS
 from trainscope.report.pipeline import analyze
@@ -97,6 +98,16 @@ def recorder_settings() -> str:
     return table(("field", "default", "meaning"), rows)
 
 
+def recorder_profiles() -> str:
+    """Return the table of the recorder's profiles and what each sets."""
+    rows = [
+        (f"`{name}`", ", ".join(f"`{field}={value!r}`" for field, value in settings.items()))
+        for name, settings in PROFILES.items()
+        if settings
+    ]
+    return table(("profile", "sets"), rows)
+
+
 def _kind(annotation: object) -> str:
     if get_origin(annotation) is Literal:
         return ", ".join(f'`"{word}"`' for word in get_args(annotation))
@@ -143,6 +154,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "exit_codes": exit_codes,
     "settings_keys": settings_keys,
     "recorder_settings": recorder_settings,
+    "recorder_profiles": recorder_profiles,
     "metric_names": metric_names,
     "metric_kinds": metric_kinds,
     "rooms": rooms,

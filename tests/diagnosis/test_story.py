@@ -12,7 +12,19 @@ from trainscope.core.run import Run, Series
 from trainscope.diagnosis.signs import Cause, Stage
 from trainscope.diagnosis.story import tell
 
-from .story_runs import AT, NAMES, STEPS, found_in, healthy, hurt, layers, only, run_of, stories
+from .story_runs import (
+    AT,
+    NAMES,
+    STEPS,
+    bad_batch_in_mixed_precision,
+    found_in,
+    healthy,
+    hurt,
+    layers,
+    only,
+    run_of,
+    stories,
+)
 
 SEEDS = pytest.mark.parametrize("seed", range(8))
 
@@ -173,6 +185,13 @@ def test_the_signs_stand_in_causal_order_and_the_lead_is_that_over_the_loss():
 def test_a_bad_batch_is_a_suspect_and_a_leap_of_the_rate_has_none():
     assert set(only(bad_batch(0)).suspects) == {AT, AT + 1, AT + 2}
     assert only(rate_leap(0)).suspects == ()
+
+
+def test_an_overflow_of_the_loss_scale_whose_step_was_refused_is_not_blamed_for_the_batch_after_it():
+    refused, taken = (only(bad_batch_in_mixed_precision(refused=refused)) for refused in (True, False))
+    assert refused.explanations[0].cause is Cause.DATA
+    assert not any(sign.event == "stopped being finite" for sign in refused.signs)
+    assert any(sign.event == "stopped being finite" and sign.step == AT - 3 for sign in taken.signs)
 
 
 def test_the_layer_and_the_parameter_that_were_hurt_are_named():

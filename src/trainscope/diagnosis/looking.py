@@ -2,7 +2,8 @@
 
 Run-wide series, per-layer statistics and routing shares are all held against the run before the incident. Three
 things are exact and need no range: a value that is not finite, a learning rate that leaps or climbs, and weights that
-change by more than the optimizer's update.
+change by more than the optimizer's update. Gradients that a loss scale made overflow, in a step that was refused, are
+none of these.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from trainscope.core.loss_scale import overflowed_on_purpose
 from trainscope.core.run import LayerTable, Run, Series
 from trainscope.detectors.base import number
 from trainscope.detectors.engine.rates import LEAP, are_deliberate
@@ -41,18 +44,19 @@ def look(run: Run, first: int, last: int) -> list[Sign]:
     first, last : int
         The window, both ends included.
     """
-    signs = list(_series_signs(run, first, last))
+    meant = overflowed_on_purpose(run)
+    signs = list(_series_signs(run, first, last, meant))
     if run.layers is not None:
-        signs += _layer_signs(run.layers, first, last)
+        signs += _layer_signs(run.layers, first, last, meant)
     return signs + list(_load_signs(run, first, last))
 
 
-def _series_signs(run: Run, first: int, last: int) -> Iterator[Sign]:
+def _series_signs(run: Run, first: int, last: int, meant: NDArray[np.integer]) -> Iterator[Sign]:
     for name, watched in SERIES.items():
         series = run.get(name)
         if series is None:
             continue
-        bad = _non_finite(series, first, last)
+        bad = _non_finite(series, first, last, meant if watched.stage is Stage.GRADIENT else meant[:0])
         if bad is not None and watched.stage is not Stage.DATA:
             yield Sign(bad, watched.stage, name, STOPPED, end_step=bad)
         if name == "learning_rate":
@@ -82,8 +86,9 @@ def batch_beside(run: Run, spike: Sign) -> Sign | None:
     return max(found, key=lambda s: s.score, default=None)
 
 
-def _non_finite(series: Series, first: int, last: int) -> int | None:
+def _non_finite(series: Series, first: int, last: int, meant: NDArray[np.integer]) -> int | None:
     bad = series.step[~np.isfinite(series.value) & (series.step >= first) & (series.step <= last)]
+    bad = bad[~np.isin(bad, meant)]
     return int(bad[0]) if len(bad) else None
 
 
@@ -118,7 +123,7 @@ def _rate_climb(rate: Series, first: int, last: int) -> Iterator[Sign]:
         yield Sign(found.step, Stage.SCHEDULE, rate.name, event, end_step=found.end_step)
 
 
-def _layer_signs(table: LayerTable, first: int, last: int) -> list[Sign]:
+def _layer_signs(table: LayerTable, first: int, last: int, meant: NDArray[np.integer]) -> list[Sign]:
     """Return every layer whose statistics left their range."""
     known = set(table.metrics())
     wanted = [m for m in LAYERS if m in known]
@@ -130,7 +135,7 @@ def _layer_signs(table: LayerTable, first: int, last: int) -> list[Sign]:
             if len(series):
                 columns[metric][layer] = series
         signs += _changed_by_itself(table, layer, first, last)
-        signs += _bad_gradients(table, layer, first, last)
+        signs += _bad_gradients(table, layer, first, last, meant)
     for metric, found in columns.items():
         signs += _of_statistic(metric, found, first, last)
     return signs
@@ -180,11 +185,11 @@ def _changed_by_itself(table: LayerTable, layer: str, first: int, last: int) -> 
     ]
 
 
-def _bad_gradients(table: LayerTable, layer: str, first: int, last: int) -> list[Sign]:
+def _bad_gradients(table: LayerTable, layer: str, first: int, last: int, meant: NDArray[np.integer]) -> list[Sign]:
     ratio = table.series(layer, "grad_nan_inf_ratio")
     norm = table.series(layer, "grad_l2_norm")
     steps = [*ratio.step[ratio.value > 0], *norm.step[~np.isfinite(norm.value)]]
-    steps = [int(s) for s in steps if first <= s <= last]
+    steps = [int(s) for s in steps if first <= s <= last and s not in meant]
     if not steps:
         return []
     return [Sign(min(steps), Stage.GRADIENT, "grad_nan_inf_ratio", STOPPED, layer, min(steps))]
