@@ -17,8 +17,8 @@ Parameters
     fresh: least share of them that come for the first time in the second half.
 False positives
     Training on all of the data at once (a graph, collocation points), and overfitting one batch on purpose: both look
-    like a batch that was taken out of the loop by mistake; switch the detector off there. Weighted sampling of data in which a class is rarer
-    than one in a hundred.
+    like a batch that was taken out of the loop by mistake; switch the detector off there. Weighted sampling of data
+    in which a class is rarer than one in a hundred.
 Misses
     Data without a DataLoader that repeat in another order, or augmented.
 Reference
