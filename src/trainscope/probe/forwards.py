@@ -103,6 +103,9 @@ class Forwards:
 
     def next(self) -> int | None:
         """Begin a new step; return the training forwards of the last one, None if none was seen."""
+        if self._depth:  # Ctrl-C ended a forward, for which no hook is called
+            self._depth = 0
+            self._leave()
         if not self._seen:
             self._random = random_state.take()
         seen, self._seen = self._seen, 0

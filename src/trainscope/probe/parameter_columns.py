@@ -24,7 +24,7 @@ class ParameterColumns:
     def __init__(self, watched: Watched, rows: LayerRows) -> None:
         self._rows = rows
         self._count = rows.count
-        self._numel = torch.tensor(watched.numel, dtype=torch.float64)[rows.order].clamp(min=1)
+        self._numel = torch.tensor(watched.numel, dtype=torch.float64, device="cpu")[rows.order].clamp(min=1)
         self._flat: set[int] = set()
 
     def take_flat(self) -> list[int]:
@@ -104,7 +104,7 @@ class ParameterColumns:
         """Return the squares that the optimizer sees: after clipping, where there was any."""
         if "clipped" in vectors[0]:
             return torch.stack([v["clipped"] for v in vectors])
-        clipped = torch.zeros(self._count, dtype=torch.bool)
+        clipped = torch.zeros(self._count, dtype=torch.bool, device="cpu")
         clipped[list(like.has["clipped"])] = True
         return torch.where(clipped[self._rows.order], sums[Sum.CLIPPED_SQUARES], sums[Sum.GRAD_SQUARES])
 

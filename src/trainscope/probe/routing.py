@@ -109,8 +109,10 @@ def _top_k(module: nn.Module, parent: nn.Module | None) -> int:
 def _parts(output: object) -> list[Tensor]:
     if isinstance(output, Tensor):
         return [output]
-    if isinstance(output, dict) or hasattr(output, "values"):
-        output = tuple(output.values())
+    if not isinstance(output, tuple) and callable(getattr(type(output), "values", None)):
+        output = tuple(
+            output.values()
+        )  # the class was asked: a proxy of torch.fx has any attribute
     return [t for t in output if isinstance(t, Tensor)] if isinstance(output, (tuple, list)) else []
 
 
