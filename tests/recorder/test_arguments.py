@@ -146,3 +146,37 @@ def test_a_device_that_cannot_be_used_is_told_when_the_recorder_is_made(training
     with pytest.raises(ConfigError, match=r"^device = ") as error:
         TrainScope(*training, TrainScopeConfig(device=device))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("model", [None, [torch.nn.Linear(1, 1)], torch.nn.Linear(1, 1).forward])
+def test_what_is_no_module_is_told_when_the_recorder_is_made(training, model):
+    with pytest.raises(RecorderError, match=r"model = .*: expected one torch\.nn\.Module"):
+        TrainScope(model, training[1])
+
+
+@pytest.mark.parametrize("given", [{"run_dir": "runs"}, "runs"])
+def test_what_is_no_config_is_told_when_the_recorder_is_made(training, given):
+    with pytest.raises(ConfigError, match=r"config = .*: expected a TrainScopeConfig; load_config makes one"):
+        TrainScope(*training, given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"loss": 10**400}, "loss = 1000.*: expected a number"),
+        ({"loss": 10**5000}, "loss = one int too long to show: expected a number"),
+        ({"grad_norm_after_clip": "high"}, "grad_norm_after_clip = 'high': expected a number"),
+        ({"grad_norm_after_clip": torch.zeros(0)}, "grad_norm_after_clip: expected one real number"),
+        ({"step": 2**53 + 1}, f"step = .*: expected a whole number from 0 to {2**53}"),
+    ],
+)
+def test_a_number_that_cannot_be_kept_is_told_and_costs_no_other_step(scope_of, training, arguments, text):
+    scope = scope_of(*training).attach()
+    path = scope.session.path
+    train(scope, training[0], [training[1]], 3)
+    with pytest.raises(RecorderError, match=text):
+        scope.step(**{"loss": 1.0, **arguments})
+    train(scope, training[0], [training[1]], 2, first=3)
+    scope.detach()
+    assert scope.faults == {}
+    assert columns(path / "global.arrow")["step"] == [0, 1, 2, 3, 4]

@@ -176,9 +176,7 @@ def main_tensor(output: object) -> Tensor | None:
     if isinstance(output, Tensor):
         return output if output.is_floating_point() or output.is_complex() else None
     if not isinstance(output, tuple) and callable(getattr(type(output), "values", None)):
-        output = tuple(
-            output.values()
-        )  # the class was asked: a proxy of torch.fx has any attribute
+        output = tuple(output.values())  # the class was asked: a proxy of torch.fx has any attribute
     if isinstance(output, (tuple, list)):
         return next((found for part in output if (found := main_tensor(part)) is not None), None)
     return None

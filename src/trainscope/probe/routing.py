@@ -110,9 +110,7 @@ def _parts(output: object) -> list[Tensor]:
     if isinstance(output, Tensor):
         return [output]
     if not isinstance(output, tuple) and callable(getattr(type(output), "values", None)):
-        output = tuple(
-            output.values()
-        )  # the class was asked: a proxy of torch.fx has any attribute
+        output = tuple(output.values())  # the class was asked: a proxy of torch.fx has any attribute
     return [t for t in output if isinstance(t, Tensor)] if isinstance(output, (tuple, list)) else []
 
 

@@ -41,9 +41,9 @@ class TrainScope:
     Raises
     ------
     ConfigError
-        If the settings name a detector, plug-in, alert or device that does not exist.
+        If the settings name a detector, plug-in, alert or device that does not exist, or are none.
     RecorderError
-        If `optimizer` is neither an optimizer nor a list of them.
+        If `model` is no module, or `optimizer` neither an optimizer nor a list of them.
 
     Examples
     --------
@@ -65,6 +65,8 @@ class TrainScope:
         config: TrainScopeConfig | None = None,
     ) -> None:
         self.config = config if config is not None else TrainScopeConfig()
+        arguments.check_config(self.config)
+        arguments.check_model(model)
         self._model = model
         self._optimizers = arguments.optimizers_in(optimizer, "optimizer")
         arguments.check_device(self.config.device)
@@ -169,9 +171,11 @@ class TrainScope:
             On a spike with ``stop_on_spike``; on every rank, if any has one. The recorder detaches first.
         """
         session = self.session
-        arguments.check_loss(loss)
+        arguments.check_number(loss, "loss")
+        if grad_norm_after_clip is not None:
+            arguments.check_number(grad_norm_after_clip, "grad_norm_after_clip")
         arguments.check_scaler(scaler)
-        number = arguments.whole_number(step, "step", least=0)
+        number = arguments.whole_number(step, "step", least=0, most=arguments.MOST_STEPS)
         batch = arguments.whole_number(batch_index, "batch_index")
         if optimizers is not None:
             self._boundary.call("optimizers", session.use, arguments.optimizers_in(optimizers, "optimizers"))
