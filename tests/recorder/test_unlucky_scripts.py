@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -110,3 +112,23 @@ def test_a_graph_that_fx_traces_is_the_one_without_the_recorder(scope_of, tmp_pa
     # What topk returns has a field called values, and is no mapping.
     assert scope.faults == {}
     assert columns(tmp_path / "run" / "moe.arrow")["block"] == ["router"]
+
+
+def test_a_step_number_that_every_micro_batch_has_is_written_once(scope_of, training, tmp_path):
+    with scope_of(*training) as scope:
+        for call in range(120):
+            scope.step(500.0 - call, step=call // 4)
+    rows = columns(tmp_path / "run" / "global.arrow")
+    assert rows["step"] == list(range(30))
+    assert rows["loss"] == [500.0 - call for call in range(3, 120, 4)]
+    # Each rewind reads and writes the files again: the more of them, the slower the training.
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))["rewinds"] == []
+
+
+def test_a_spike_of_a_step_that_comes_again_leaves_its_window(scope_of, training, tmp_path):
+    with scope_of(*training) as scope:
+        for call in range(80):
+            spike = scope.step(float("nan") if call == 41 else 1.0, step=call // 4)
+            assert (spike is not None) == (call == 41)
+    assert list((tmp_path / "run" / "spikes").glob("rewound-*/spike_step_10.arrow"))
+    assert columns(tmp_path / "run" / "global.arrow")["step"] == list(range(20))
