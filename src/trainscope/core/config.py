@@ -210,6 +210,8 @@ def load_config(source: str | Path | Mapping[str, Any] | TrainScopeConfig | None
         return source
     if source is None or isinstance(source, Mapping):
         return TrainScopeConfig(**_with_profile(_from_environment(), source or {}))
+    if not isinstance(source, (str, os.PathLike)):
+        raise ConfigError(f"source = {source!r:.60}: expected a path, a dict or a TrainScopeConfig")
     path = Path(source)
     try:
         return TrainScopeConfig(**_with_profile(read_table(path), _from_environment()))
