@@ -175,8 +175,9 @@ def main_tensor(output: object) -> Tensor | None:
     """Return the floating-point tensor an output is about: itself, or the first of several."""
     if isinstance(output, Tensor):
         return output if output.is_floating_point() or output.is_complex() else None
-    if not isinstance(output, tuple) and callable(getattr(type(output), "values", None)):
-        output = tuple(output.values())  # the class was asked: a proxy of torch.fx has any attribute
+    of_dict = getattr(type(output), "values", None)  # of the class: a proxy of torch.fx has any attribute
+    if callable(of_dict) and not isinstance(output, tuple):
+        output = tuple(of_dict(output))
     if isinstance(output, (tuple, list)):
         return next((found for part in output if (found := main_tensor(part)) is not None), None)
     return None
