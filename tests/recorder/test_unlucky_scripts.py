@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 
 import pytest
 
@@ -132,3 +133,30 @@ def test_a_spike_of_a_step_that_comes_again_leaves_its_window(scope_of, training
             assert (spike is not None) == (call == 41)
     assert list((tmp_path / "run" / "spikes").glob("rewound-*/spike_step_10.arrow"))
     assert columns(tmp_path / "run" / "global.arrow")["step"] == list(range(20))
+
+
+class Bare(nn.Module):
+    """Calls fused attention itself, in no module of a name."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.head(nn.functional.scaled_dot_product_attention(x, x, x))
+
+
+def test_what_the_loop_deletes_is_gone_at_once(scope_of):
+    def train(model, scope):
+        for _ in range(3):
+            large = torch.zeros(8)
+            gone = weakref.ref(large)
+            model(torch.randn(2, 5, 8)).sum().backward()
+            scope.step(1.0)
+            del large
+            assert gone() is None
+
+    model = Bare()
+    with scope_of(model, torch.optim.SGD(model.parameters(), lr=0.1), activation_metrics_every_n_steps=1) as scope:
+        train(model, scope)
+        assert scope.faults == {}

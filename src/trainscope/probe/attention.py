@@ -117,7 +117,8 @@ class Attention:
             if code.co_argcount and code.co_filename != __file__:
                 first = frame.f_locals.get(code.co_varnames[0])
                 if isinstance(first, nn.Module) and id(first) in self._names:
-                    return self._names[id(first)]
+                    # No farther than the model: a look at its caller's variables would keep them alive.
+                    return self._names[id(first)] or None
             frame = frame.f_back
         return None
 
