@@ -47,7 +47,7 @@ class Forwards:
     def look_again(self) -> None:
         """List the modules anew: some have come or gone."""
         self.has_compiled = has_compiled(self._model)
-        names = {id(module): name for name, module in modules(self._model)}
+        names = {id(module): name or None for name, module in modules(self._model)}
         self.attention = Attention(names, self._boundary.guard("attention"))
         self.routing.disarm()
         self.routing.arm()
