@@ -97,6 +97,8 @@ def damage(data, path, value):
         ("layers.0.cells", "?!", "layers.0"),
         ("layers.0.low", -1.0, "its limits are no limits"),
         ("layers.0.peak", [], "its columns have different lengths"),
+        ("weights.0.divergence.0.0", "NaN", "weights.0.divergence.0.0"),
+        ("layers.0.high", "Infinity", "layers.0.high"),
         ("weights.0.share", [], "it has no histogram for each step"),
         ("weights.0.divergence.0", [0.0], "its columns have different lengths"),
     ],

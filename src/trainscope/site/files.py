@@ -108,8 +108,12 @@ class SiteFolder:
         part = path.with_name(f".{path.name}.{os.getpid()}{PART}")
         with stream.writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(data)
-            part.replace(path)
+            try:
+                part.write_bytes(data)
+                part.replace(path)
+            except OSError:
+                part.unlink(missing_ok=True)
+                raise
         self.written += 1
 
     def read(self, name: str) -> bytes:
