@@ -132,6 +132,10 @@ def test_pruning_keeps_the_run_of_a_log_that_is_named_and_cannot_be_read_today(l
     assert build(paths[:1], site, Settings(), Options(jobs=1, prune=True)).removed == 1
 
 
+def test_a_run_that_another_build_has_taken_away_is_gone(tmp_path):
+    SiteFolder(tmp_path).remove_run("0123456789ab")
+
+
 def test_a_file_that_cannot_be_put_in_place_leaves_no_half_of_it(tmp_path):
     (tmp_path / "index.html").mkdir()
     with pytest.raises(StoreError, match=r"index\.html: cannot be written"):

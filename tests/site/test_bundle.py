@@ -112,6 +112,13 @@ def test_a_record_that_does_not_hold_together_is_refused_and_says_where(rich_rec
     assert "\n" not in str(caught.value)
 
 
+def test_a_record_that_is_too_large_is_refused_before_it_takes_the_memory(tmp_path):
+    path = tmp_path / bundle.NAME
+    path.write_text("tsRun({" + " " * bundle.MAX_READ)
+    with pytest.raises(ReadError, match="has more than 8 MiB"):
+        bundle.read(path)
+
+
 def test_a_seed_of_more_than_64_bits_is_no_damage():
     config = {"seed": 2**64 - 1, "big": 10**30}
     one = record(rich(config=config))

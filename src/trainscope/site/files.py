@@ -137,8 +137,20 @@ class SiteFolder:
             yield from sorted(p.name for p in home.iterdir() if (p / NAME).is_file())
 
     def remove_run(self, run: str) -> None:
-        """Delete the folder of a run."""
-        shutil.rmtree(self.root / "runs" / run)
+        """Delete the folder of a run, if another build was not faster.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be deleted.
+        """
+        path = self.root / "runs" / run
+        with stream.writing(path):
+            try:
+                shutil.rmtree(path)
+            except FileNotFoundError:
+                # Another build took away some of it at this moment: what is left is for both to take.
+                shutil.rmtree(path, ignore_errors=True)
 
     def keep_only(self, run: str, names: Mapping[str, object]) -> None:
         """Delete the files of a run that its page no longer has."""
