@@ -126,6 +126,22 @@ def test_a_check_that_cannot_even_start_has_a_verdict(step, tmp_path):
     assert "verdict<<" in (tmp_path / "output").read_text()
 
 
+def test_a_branch_that_is_no_name_is_said_even_where_nobody_asks_for_it(step, tmp_path):
+    code, _, said = step("check", **given(logs="x.jsonl", baseline="auto", data_branch="x" * 300))
+    assert (code, said.count("\n")) == (2, 1)
+    assert said.startswith("error: data-branch: 'xxx")
+    assert "verdict<<" in (tmp_path / "output").read_text()
+
+
+@pytest.mark.slow
+def test_a_training_that_leaves_no_file_in_our_folder_is_a_verdict_with_its_reason(step, tmp_path):
+    pipe = "cd $RUNNER_TEMP/trainscope/default && mkdir -p out && mkfifo out/report.md && exit 3"
+    code, _, said = step("check", **given(run=pipe))
+    assert code == 2
+    assert "report.md` is a named pipe" in said
+    assert "error" in (tmp_path / "output").read_text()
+
+
 def test_a_folder_that_no_check_made_is_never_emptied(step, tmp_path):
     mine = tmp_path / "temp" / "trainscope" / "default" / "thesis.tex"
     mine.parent.mkdir(parents=True)
