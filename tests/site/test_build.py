@@ -15,6 +15,7 @@ from trainscope.report.document import Document
 from trainscope.site import bundle
 from trainscope.site.build import Options, build
 from trainscope.site.files import MARKER, SiteFolder
+from trainscope.site.inputs import find
 from trainscope.site.shared import LISTS
 
 pytest.importorskip("altair")
@@ -63,6 +64,7 @@ def test_only_what_changed_is_read_and_drawn_and_records_rebuild_the_site(logs, 
     # From the records alone the same pages come out.
     other = build([str(site / "runs")], tmp_path / "other", Settings(), Options(jobs=1))
     assert other.runs == 3
+    assert find([str(site)], Settings()) == find([str(site / "runs")], Settings())
     ours, theirs = files(site), files(tmp_path / "other")
     del ours[MARKER], theirs[MARKER]
     assert ours == theirs

@@ -30,6 +30,8 @@ VERSION = "1"
 NAME = "record.js"
 RECORDS = "records"
 """Folder beside a report in which the records of its runs lie, each in a folder of its id."""
+MARKER = ".trainscope-site.json"
+"""What a site was made from. Its presence says that a folder is a site of ours, which may be written over."""
 MAX_BYTES = 512 * 1024
 """Greatest size of a record; what does not fit is left out, least telling first, and counted in `left_out`."""
 MAX_READ = 8 << 20

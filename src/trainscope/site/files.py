@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainscope.core.errors import ConfigError
+from trainscope.site.bundle import MARKER as MARKER
 from trainscope.site.bundle import NAME
 from trainscope.site.inputs import Input
 from trainscope.store import stream
 
-MARKER = ".trainscope-site.json"
-"""What the site was made from. Its presence says that a folder is a site of ours, which may be written over."""
 VERSION = "2"
 PART = ".part"
 """Suffix of a file that is not whole yet."""

@@ -191,7 +191,8 @@ def _split(paths: Sequence[str]) -> tuple[list[Path], list[str]]:
             continue
         named = Path(path)
         if named.is_dir():
-            inside = sorted(named.glob(f"*/{bundle.NAME}")) or sorted(named.glob(bundle.NAME))
+            home = named / "runs" if (named / bundle.MARKER).is_file() else named
+            inside = sorted(home.glob(f"*/{bundle.NAME}")) or sorted(home.glob(bundle.NAME))
         else:
             # As the user's shell would: a pattern may be absolute.
             inside = [named] if named.is_file() else sorted(map(Path, glob.glob(path, recursive=True)))  # noqa: PTH207
