@@ -53,6 +53,9 @@ def install(folder):
         run([sys.executable, "-I", "-m", "venv", str(part)], "python -m venv failed; on Debian install python3-venv")
         run([str(interpreter(part)), "-I", *pip, *wanted], "pip could not install the packages of the action")
         (part / "complete").touch()
+        # A cache that was cut off while it was unpacked leaves half a folder, which no rename replaces.
+        if folder.exists() and not (folder / "complete").is_file():
+            shutil.rmtree(folder, ignore_errors=True)
         try:
             part.rename(folder)
         except OSError:
@@ -76,11 +79,19 @@ def main(verb):
             f"::error title=trainscope::Python {found} is too old for the action; it needs {wanted} or newer. "
             "Name one with the input python, such as the python-path of actions/setup-python"
         )
-    folder = place()
-    if verb == "install" and not (folder / "complete").is_file():
-        install(folder)
-    with open(os.environ["GITHUB_OUTPUT"], "a", encoding="utf-8", newline="\n") as file:
-        file.write(f"path={folder}\nkey=trainscope-{folder.name}\npython={interpreter(folder)}\n")
+    folder, outputs = place(), os.environ.get("GITHUB_OUTPUT")
+    if not outputs:
+        sys.exit("::error title=trainscope::GITHUB_OUTPUT is not set: this runs in a step of a GitHub workflow only")
+    try:
+        if verb == "install" and not (folder / "complete").is_file():
+            install(folder)
+        with open(outputs, "a", encoding="utf-8", newline="\n") as file:
+            file.write(f"path={folder}\nkey=trainscope-{folder.name}\npython={interpreter(folder)}\n")
+    except OSError as error:
+        sys.exit(
+            f"::error title=trainscope::{error.filename or folder}: cannot be written ({error.strerror}). The packages "
+            "of the action go into RUNNER_TOOL_CACHE, else RUNNER_TEMP"
+        )
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.action.conftest import ROOT, installer
@@ -42,11 +43,26 @@ def test_an_old_python_is_told_so(monkeypatch):
         module.main("locate")
 
 
+def test_a_place_that_cannot_be_written_and_a_step_without_outputs_are_said(tmp_path, monkeypatch):
+    module = installer()
+    monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "out"))
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("RUNNER_TOOL_CACHE", str(tmp_path / "file"))
+    with pytest.raises(SystemExit, match=r"^::error title=trainscope::.*file/trainscope: cannot be written \(Not a"):
+        module.main("install")
+    monkeypatch.delenv("GITHUB_OUTPUT")
+    with pytest.raises(SystemExit, match="GITHUB_OUTPUT is not set"):
+        module.main("locate")
+
+
 @pytest.mark.slow
 def test_a_fresh_environment_runs_the_checkout_and_is_found_again(tmp_path):
     env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     env |= {"RUNNER_TOOL_CACHE": str(tmp_path), "GITHUB_OUTPUT": str(tmp_path / "out")}
     call = [sys.executable, "-I", str(ROOT / "action" / "install.py"), "install"]
+    subprocess.run([*call[:-1], "locate"], env=env, check=True)
+    half = Path(re.findall(r"^path=(.*)$", (tmp_path / "out").read_text(), re.MULTILINE)[-1]) / "bin"
+    half.mkdir(parents=True)  # as a cache leaves it that was cut off
     first = subprocess.run(call, env=env, capture_output=True, text=True, check=False)
     if "No matching distribution" in first.stderr or "Connection" in first.stderr:
         pytest.skip("needs a package index")

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
+import shutil
 import stat
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.github.conftest import ROOT, inputs
 
+from trainscope.cli.main import run
+from trainscope.cli.output import say, tell
 from trainscope.core.errors import ConfigError, ReadError
 from trainscope.github.annotations import annotate
-from trainscope.github.artifact import DOCUMENT, read_zip
+from trainscope.github.artifact import DOCUMENT, read_folder, read_zip
 from trainscope.github.check import arguments
 from trainscope.github.comment import marker_of
 from trainscope.github.fitting import MAX_COMMENT_CHARACTERS, MAX_SUMMARY_BYTES, comment_text, summary_text
 from trainscope.github.result import FILE, check_key
 from trainscope.github.told import Links, pieces_of
-from trainscope.github.workflow_commands import command, write_outputs
+from trainscope.github.workflow_commands import command, disarmed, write_outputs
 
 LINKS = Links("https://github.example/run")
 NAMES = [
@@ -213,6 +218,50 @@ def test_bytes_that_are_no_archive_are_one_clear_line(files):
     for raw in (b"", b"PK\x03\x04garbage", archive(files)[:2000]):
         with pytest.raises(ReadError, match="no whole archive"):
             read_zip(raw, "a")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_archive_of_any_compression_is_one_clear_line(files, method):
+    raw = io.BytesIO()
+    with zipfile.ZipFile(raw, "w", method) as made:
+        for name, content in files.items():
+            made.writestr(name, content)
+        at = made.getinfo(DOCUMENT).header_offset + 400
+    whole = bytearray(raw.getvalue())
+    whole[at : at + 40] = b"\xa5" * 40
+    with pytest.raises(ReadError, match="no whole archive") as caught:
+        read_zip(bytes(whole), "artifact trainscope")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_too_much_for_an_artifact_is_no_damage_in_our_own_folder(left, files, tmp_path):
+    own = shutil.copytree(left, tmp_path / "own")
+    document = json.loads(files[DOCUMENT])
+    document["runs"][0]["metrics"][0]["name"] = "m" * 30_000
+    document["runs"] *= 1 + (9 << 20) // len(files[DOCUMENT])
+    (own / DOCUMENT).write_text(json.dumps(document))
+    assert len(read_folder(own).document.runs) == len(document["runs"])
+    with pytest.raises(ReadError, match="has more than 8192 KiB"):
+        read_zip(archive(files | {DOCUMENT: (own / DOCUMENT).read_bytes()}), "a")
+
+
+@pytest.mark.parametrize(
+    "name", ["##[set-output name=verdict;]pass", "##vso[task.setvariable]x", "::stop-commands::x", " ::add-mask::e"]
+)
+def test_no_line_of_ours_is_obeyed_for_what_is_named_in_it(name, capsys, tmp_path, monkeypatch):
+    tell(f"artifact x: holds {name!r}, which leads out of it")
+    say(f"{name}: dropped\n{name}")
+    monkeypatch.chdir(tmp_path)
+    rows = ({"step": i, "run": name, "loss": 2.0 / i, name: math.nan if i > 90 else 1.0} for i in range(1, 120))
+    Path(f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert run(["analyze", f"{name}.jsonl"]) == 0
+    said = capsys.readouterr()
+    lines = [*said.out.splitlines(), *said.err.splitlines()]
+    assert len(lines) > 6
+    for line in lines:
+        assert not line.lstrip().startswith("::")
+        assert not re.search(r"##\w*\[", line)
+    assert disarmed("## [x] a::b ##") == "## [x] a::b ##"
 
 
 def test_a_record_that_is_damaged_costs_the_curve_and_nothing_else(files):

@@ -14,6 +14,7 @@ from trainscope.core.errors import ConfigError, GitHubError, ReadError
 from trainscope.github.api import Api
 from trainscope.github.artifact import DOCUMENT
 from trainscope.github.comment import Comments, marker_of
+from trainscope.github.job import TOKEN
 from trainscope.github.reporting import comment_on_run, report
 from trainscope.github.result import FILE
 
@@ -110,6 +111,34 @@ def test_a_token_that_may_not_write_is_a_note_and_the_rest_is_written(bundle, gi
     assert [line.split(" ")[0] for line in told.commands] == ["::warning", "::notice"]
     assert "pull-requests: write" in told.commands[-1]
     assert "Loss spike" in summary.read_text()
+
+
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        ({"X-RateLimit-Remaining": "0"}, "API rate limit exceeded for installation ID 1."),
+        ({"Retry-After": "600"}, "You have exceeded a secondary rate limit"),
+    ],
+    ids=["hour is spent", "ten minutes"],
+)
+def test_a_limit_that_lasts_is_said_at_once_and_blames_no_permission(headers, message, bundle, github, job):
+    waited: list[float] = []
+    github.failures = [(403, headers, message)]
+    told = report(bundle, inputs(comment="auto"), job(PULL_EVENT), Api(github.url, "secret", sleep=waited.append), None)
+    assert told.commands[-1].startswith("::warning title=trainscope::the comment was not written: ")
+    assert message in told.commands[-1]
+    assert waited == []
+
+
+def test_what_github_says_of_a_refusal_is_told(bundle, github, api, job):
+    github.failures = [(403, {}, "Unable to create comment because issue is locked.")]
+    told = report(bundle, inputs(comment="auto"), job(PULL_EVENT), api, None)
+    assert "may not write one" in told.commands[-1]
+    assert "because issue is locked" in told.commands[-1]
+
+
+def test_a_secret_that_was_pasted_with_its_line_end_is_the_token(job):
+    assert job(PULL_EVENT, **{TOKEN: " secret\n"}).token == "secret"
 
 
 def test_a_run_that_a_newer_commit_overtook_writes_nothing(bundle, github, api, job):

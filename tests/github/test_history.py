@@ -197,6 +197,12 @@ def test_only_the_default_branch_is_recorded(main_job):
         check_event(main_job(GITHUB_REF="refs/heads/feat"))
 
 
+def test_a_schedule_whose_event_names_no_repository_is_of_the_default_branch(main_job):
+    check_event(main_job(name="schedule", event={"schedule": "0 4 * * *"}, GITHUB_REF="refs/heads/master"))
+    with pytest.raises(ConfigError, match="refs/heads/master is not recorded"):
+        check_event(main_job(event={}, GITHUB_REF="refs/heads/master"))
+
+
 def test_a_bundle_of_another_commit_is_refused(left, main_job, tmp_path):
     copy = shutil.copytree(left, tmp_path / "copy")
     with pytest.raises(ConfigError, match="is of commit aaaaaaaaaa"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import random
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,13 @@ def test_a_header_beyond_the_first_look_is_read(tmp_path: Path) -> None:
 def test_a_first_line_without_end_is_refused_for_that_reason(tmp_path: Path) -> None:
     path = write(tmp_path, "a.txt", "word " * (WIDE_HEAD_BYTES // 4))
     with pytest.raises(NoReaderError, match="its first line is longer than 4 MiB, and not JSON"):
+        read_runs(path)
+
+
+def test_a_large_binary_file_is_called_one(tmp_path: Path) -> None:
+    path = tmp_path / "model.bin"
+    path.write_bytes(random.Random(0).randbytes(4 * HEAD_BYTES))
+    with pytest.raises(NoReaderError, match="a binary file that is no event file"):
         read_runs(path)
 
 

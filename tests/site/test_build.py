@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from trainscope.core.errors import ConfigError, NoDataError, ReadError
+from trainscope.core.errors import ConfigError, NoDataError, ReadError, StoreError
 from trainscope.core.settings import Settings
 from trainscope.replay.config import load
 from trainscope.report.document import Document
 from trainscope.site import bundle
 from trainscope.site.build import Options, build
-from trainscope.site.files import MARKER
+from trainscope.site.files import MARKER, SiteFolder
+from trainscope.site.inputs import find
 from trainscope.site.shared import LISTS
 
 pytest.importorskip("altair")
@@ -63,6 +64,7 @@ def test_only_what_changed_is_read_and_drawn_and_records_rebuild_the_site(logs, 
     # From the records alone the same pages come out.
     other = build([str(site / "runs")], tmp_path / "other", Settings(), Options(jobs=1))
     assert other.runs == 3
+    assert find([str(site)], Settings()) == find([str(site / "runs")], Settings())
     ours, theirs = files(site), files(tmp_path / "other")
     del ours[MARKER], theirs[MARKER]
     assert ours == theirs
@@ -115,6 +117,32 @@ def test_an_unreadable_log_is_told_and_does_not_stop_the_others(logs, tmp_path):
     assert "Could not be judged" in (tmp_path / "site" / "index.html").read_text()
     # It is said again the next time, though nothing changed.
     assert len(made(logs, tmp_path / "site").failures) == 1
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda log: log.write_bytes(b"\0\1"), lambda log: log.unlink()], ids=["cut", "gone"]
+)
+def test_pruning_keeps_the_run_of_a_log_that_is_named_and_cannot_be_read_today(logs, tmp_path, damage):
+    site, paths = tmp_path / "site", [str(logs / "healthy.jsonl"), str(logs / "loss_spike.jsonl")]
+    build(paths, site, Settings(), Options(jobs=1))
+    whole = sorted(p.name for p in (site / "runs").iterdir())
+    damage(logs / "loss_spike.jsonl")
+    for _ in range(2):
+        done = build(paths, site, Settings(), Options(jobs=1, prune=True))
+        assert (done.runs, done.removed, len(done.failures)) == (2, 0, 1)
+        assert sorted(p.name for p in (site / "runs").iterdir()) == whole
+    assert build(paths[:1], site, Settings(), Options(jobs=1, prune=True)).removed == 1
+
+
+def test_a_run_that_another_build_has_taken_away_is_gone(tmp_path):
+    SiteFolder(tmp_path).remove_run("0123456789ab")
+
+
+def test_a_file_that_cannot_be_put_in_place_leaves_no_half_of_it(tmp_path):
+    (tmp_path / "index.html").mkdir()
+    with pytest.raises(StoreError, match=r"index\.html: cannot be written"):
+        SiteFolder(tmp_path).write("index.html", "x")
+    assert [p.name for p in tmp_path.iterdir()] == ["index.html"]
 
 
 def test_nothing_to_read_is_an_error_and_another_folder_is_never_written_over(logs, tmp_path):
@@ -225,6 +253,7 @@ def test_a_title_of_any_bytes_is_text_and_an_empty_one_is_ours(logs, tmp_path):
         ("all.html.j2", b"{{ site.title() }}", "all.html.j2:1: 'str' object is not callable"),
         ("all.html.j2", b'{% include "nope" %}', "all.html.j2:1: 'nope' not found"),
         ("all.html.j2", b'{% extends "all.html.j2" %}', "all.html.j2:1: maximum recursion"),
+        ("all.html.j2", b'{{ "\\ud800" }}', "all.html.j2: .*surrogates not allowed"),
         ("feed.xml.j2", b"\xff\xfe", "feed.xml.j2: is no UTF-8 text"),
         ("site.css", b"\xff\xfe", "site.css: is no UTF-8 text"),
     ],

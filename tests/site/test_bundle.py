@@ -97,6 +97,8 @@ def damage(data, path, value):
         ("layers.0.cells", "?!", "layers.0"),
         ("layers.0.low", -1.0, "its limits are no limits"),
         ("layers.0.peak", [], "its columns have different lengths"),
+        ("weights.0.divergence.0.0", "NaN", "weights.0.divergence.0.0"),
+        ("layers.0.high", "Infinity", "layers.0.high"),
         ("weights.0.share", [], "it has no histogram for each step"),
         ("weights.0.divergence.0", [0.0], "its columns have different lengths"),
     ],
@@ -108,6 +110,13 @@ def test_a_record_that_does_not_hold_together_is_refused_and_says_where(rich_rec
         bundle.from_text(f"tsRun({json.dumps(data)});\n", "x")
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_record_that_is_too_large_is_refused_before_it_takes_the_memory(tmp_path):
+    path = tmp_path / bundle.NAME
+    path.write_text("tsRun({" + " " * bundle.MAX_READ)
+    with pytest.raises(ReadError, match="has more than 8 MiB"):
+        bundle.read(path)
 
 
 def test_a_seed_of_more_than_64_bits_is_no_damage():

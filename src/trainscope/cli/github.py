@@ -15,7 +15,7 @@ import click
 
 from trainscope.cli.exit_codes import ExitCode
 from trainscope.cli.output import say, write_stdout
-from trainscope.core.errors import ConfigError, TrainscopeError, writing_in
+from trainscope.core.errors import ConfigError, GitHubError, TrainscopeError, writing_in
 
 if TYPE_CHECKING:
     from trainscope.github.api import Api
@@ -42,10 +42,15 @@ def check() -> ExitCode:
     The exit code is 0 whatever the verdict is, so that the report is written before the gate closes.
     """
     from trainscope.github.baseline import Found, find_baseline
-    from trainscope.github.check import outputs_of, run_check
+    from trainscope.github.check import conceal, outputs_of, run_check
+    from trainscope.github.job import TOKEN
+    from trainscope.smoke.command import terminable
 
-    inputs, job, api = _setting()
-    with _announced(outputs={"verdict": "error"}):
+    if os.environ.get(TOKEN):
+        # The training will run beside us, as the same user.
+        conceal()
+    with _announced(outputs={"verdict": "error"}), terminable():
+        inputs, job, api = _setting()
         folder = _new_folder(job.temp / FOLDER / inputs.key)
         wanted = inputs.text("baseline", "none")
         found = Found(None, None)
@@ -67,9 +72,9 @@ def report() -> ExitCode:
     from trainscope.github.artifact import read_folder
     from trainscope.github.reporting import report as tell
 
-    inputs, job, api = _setting()
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     with _announced(level="warning"):
+        inputs, job, api = _setting()
         bundle = read_folder(inputs.bundle_path)
         reported = tell(bundle, inputs, job, api, Path(summary) if summary else None)
     return _told(reported)
@@ -80,8 +85,8 @@ def comment() -> ExitCode:
     """Write the comment of the workflow run that started this one, from its artifact."""
     from trainscope.github.reporting import comment_on_run
 
-    inputs, job, api = _setting()
     with _announced():
+        inputs, job, api = _setting()
         reported = comment_on_run(inputs, job, api)
     return _told(reported)
 
@@ -93,8 +98,8 @@ def record() -> ExitCode:
     from trainscope.github.history import History
     from trainscope.github.record import check_event, checked_branch, entry_of
 
-    inputs, job, _ = _setting()
     with _announced():
+        inputs, job, _ = _setting()
         check_event(job)
         entry, files, notes = entry_of(inputs.bundle_path, job)
         with repository(job.remote, job.token) as git:
@@ -118,11 +123,15 @@ def site() -> ExitCode:
     from trainscope.report.text import plural
     from trainscope.site.build import Options, build
 
-    inputs, job, _ = _setting()
-    out = job.workspace / inputs.text("output", "_site")
     with _announced(), tempfile.TemporaryDirectory(prefix="trainscope-site-") as folder:
+        inputs, job, _ = _setting()
+        out = job.workspace / inputs.text("output", "_site")
         with repository(job.remote, job.token) as git:
-            export_records(History(git, inputs.data_branch), Path(folder))
+            history = History(git, inputs.data_branch)
+            if not export_records(history, Path(folder)):
+                raise GitHubError(
+                    f"{history.branch}: no recorded check has a run to show yet; record one that was judged"
+                )
         options = Options(
             title=inputs.text("title", job.repository),
             base_url=inputs.site_url,
@@ -151,7 +160,14 @@ def _setting() -> tuple[Inputs, Job, Api]:
 
 def _new_folder(folder: Path) -> Path:
     """Return an empty folder; an earlier check of the same name in this job gives way."""
+    from trainscope.github.check import LEFT
+
     with writing_in(folder):
+        others = sorted(p.name for p in folder.iterdir() if p.name not in LEFT) if folder.exists() else []
+        if others:
+            raise ConfigError(
+                f"{folder}: holds {others[0][:80]!r}, which no check left; set RUNNER_TEMP to another folder"
+            )
         if folder.exists():
             shutil.rmtree(folder)
         folder.mkdir(parents=True)

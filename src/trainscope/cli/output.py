@@ -42,11 +42,15 @@ def silence_stdout() -> None:
 
 
 def say(text: str) -> None:
-    """Write chatter to standard error, printable; where that is closed or full, there is nobody to tell."""
+    """Write chatter to standard error, printable and with nothing that a CI obeys.
+
+    Where that is closed or full, there is nobody to tell.
+    """
+    from trainscope.github.workflow_commands import disarmed
     from trainscope.report.text import printable
 
     try:
-        click.echo("\n".join(map(printable, text.split("\n"))), err=True)
+        click.echo("\n".join(disarmed(printable(line)) for line in text.split("\n")), err=True)
     except OSError:
         return
 

@@ -65,8 +65,8 @@ def build(
 ) -> ExitCode:
     """Build or update a site.
 
-    PATH is a recorded run, a log, a baseline file, a folder, a glob, - for standard input, or the record.js of a
-    run in another site. Runs that the site has already stay, and only what changed is read and drawn again.
+    PATH is a recorded run, a log, a baseline file, a folder, a glob, - for standard input, another site, or the
+    record.js of a run in it. Runs that the site has already stay, and only what changed is read and drawn again.
 
     A site judges nothing: the exit code is 0 whatever was found, and 2 if a log could not be read.
     """

@@ -28,9 +28,11 @@ def wants_color(stream: TextIO | None, *, no_color: bool) -> bool:
 
 
 def render_for_terminal(document: Document, runs: Mapping[str, Run], stream: TextIO | None, *, no_color: bool) -> str:
-    """Return the report as `stream` can show it: drawn and coloured, or plain lines."""
+    """Return the report as `stream` can show it: drawn and coloured, or plain lines; nothing that a CI obeys."""
+    from trainscope.github.workflow_commands import disarmed
     from trainscope.report.terminal import render
 
     width = min(max(shutil.get_terminal_size((100, 24)).columns, MIN_WIDTH), MAX_WIDTH)
     color = wants_color(stream, no_color=no_color)
-    return render(document, runs, width=width, color=color, decorated=can_draw(stream))
+    text = render(document, runs, width=width, color=color, decorated=can_draw(stream))
+    return "".join(disarmed(line) for line in text.splitlines(keepends=True))

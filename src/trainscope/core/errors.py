@@ -77,7 +77,7 @@ def writing_in(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(f"{error.filename or folder}: cannot be written ({error.strerror})") from None
+        raise StoreError(f"{error.filename or folder}: cannot be written ({error.strerror or error})") from None
 
 
 class RemoteError(StoreError):

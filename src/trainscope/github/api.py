@@ -25,7 +25,9 @@ PER_PAGE = 100
 MOST_PAGES = 100
 MAX_ANSWER = 64 << 20
 """Bytes of a JSON answer that are read."""
-_BUSY = (429, 500, 502, 503, 504)
+TOO_MANY = 429
+"""Status of a refusal for asking too often; GitHub itself answers 403 to some, which is also "you may not"."""
+_BUSY = (TOO_MANY, 500, 502, 503, 504)
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 
@@ -124,7 +126,8 @@ class Api:
                 said = _message(error)
                 wait = _wait(error, said)
                 if wait is None:
-                    raise GitHubError(f"{what}: {error.code} {said}", status=error.code) from None
+                    status = TOO_MANY if _is_limited(error, said) else error.code
+                    raise GitHubError(f"{what}: {error.code} {said}", status=status) from None
                 # What was asked for, or twice as long each time, never in step with other jobs.
                 delay = wait or min(2.0**attempt, 16.0)
                 said = f"{error.code} {said}"
@@ -190,11 +193,18 @@ def _message(error: urllib.error.HTTPError) -> str:
 def _wait(error: urllib.error.HTTPError, said: str) -> float | None:
     """Return how long to wait before another try, 0 where nobody says, None where there is no sense in one."""
     asked = error.headers.get("Retry-After", "")
-    limited = error.code == 429 or (error.code == 403 and (asked or "secondary rate limit" in said.lower()))
-    if not limited and error.code not in _BUSY:
+    is_spent = error.code == 403 and error.headers.get("X-RateLimit-Remaining") == "0" and not asked
+    # The requests of an hour are used up: nothing changes within a minute.
+    if is_spent or (not _is_limited(error, said) and error.code not in _BUSY):
         return None
     seconds = float(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else 0.0
     return None if seconds > LONGEST_WAIT else seconds
+
+
+def _is_limited(error: urllib.error.HTTPError, said: str) -> bool:
+    """Tell whether a refusal is about how often we ask, not about what."""
+    asked = error.headers.get("Retry-After") or error.headers.get("X-RateLimit-Remaining") == "0"
+    return error.code == TOO_MANY or (error.code == 403 and bool(asked or "rate limit" in said.lower()))
 
 
 def _reason(error: Exception) -> str:

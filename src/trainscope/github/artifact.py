@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
 import re
 import stat
 import zipfile
@@ -30,12 +31,15 @@ MAX_ZIP = 32 << 20
 """Bytes of an archive that are downloaded."""
 MAX_MEMBERS = 2000
 MAX_FILES: Mapping[str, int] = {FILE: 256 << 10, DOCUMENT: 8 << 20}
-"""Most bytes of each file that is read."""
+"""Most bytes of each file that is read from an archive."""
+MAX_OWN = 256 << 20
+"""Most bytes of a file in a folder of our own: a thousand logs make a document of many MiB."""
 MAX_RECORDS = 8
 MAX_DEPTH, MAX_VALUES, MAX_TEXT, MAX_INT = 24, 1_000_000, 20_000, 2**63
 RECORD = re.compile(rf"{RECORDS}/([0-9a-f]{{12}}(?:-\d{{1,6}})?)/{re.escape(bundle.NAME)}", re.ASCII)
 """Name of a record in a bundle; its group is the id of the run."""
 
+_DAMAGED = (NotImplementedError, RuntimeError, EOFError, ValueError)
 Kind = TypeVar("Kind", CheckResult, Document)
 Files = Mapping[str, Callable[[int], bytes]]
 """Name to a function that returns the content up to so many bytes."""
@@ -70,7 +74,7 @@ def read_folder(folder: Path) -> Bundle:
         *sorted(p.relative_to(folder).as_posix() for p in folder.glob(f"{RECORDS}/*/{bundle.NAME}")),
     ]
     files = {name: _reader(folder / name) for name in names if (folder / name).is_file()}
-    return _bundle(files, str(folder))
+    return _bundle(files, str(folder), is_own=True)
 
 
 def read_zip(raw: bytes, source: str) -> Bundle:
@@ -90,9 +94,9 @@ def read_zip(raw: bytes, source: str) -> Bundle:
                 _check_member(member, source)
             if len({m.filename for m in members}) < len(members):
                 raise ReadError(source, "holds two files of one name")
-            return _bundle({m.filename: _member(archive, m) for m in members}, source)
-    # All that a damaged or hostile archive makes zipfile raise.
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
+            return _bundle({m.filename: _member(archive, m) for m in members}, source, is_own=False)
+    # All that a damaged or hostile archive makes zipfile raise; bzip2 has nothing of its own and raises OSError.
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, LookupError, *_DAMAGED) as error:
         raise ReadError(source, f"is no whole archive ({error})") from None
 
 
@@ -126,13 +130,13 @@ def _reader(path: Path) -> Callable[[int], bytes]:
     return read
 
 
-def _bundle(files: Files, source: str) -> Bundle:
+def _bundle(files: Files, source: str, *, is_own: bool) -> Bundle:
     if FILE not in files:
         raise ReadError(source, f"holds no {FILE}: it is not what the action left")
-    result = _valid(CheckResult, _json(files, FILE, source), f"{source}/{FILE}")
+    result = _valid(CheckResult, _json(files, FILE, source, is_own=is_own), f"{source}/{FILE}")
     document = None
     if DOCUMENT in files:
-        document = _valid(Document, _json(files, DOCUMENT, source), f"{source}/{DOCUMENT}")
+        document = _valid(Document, _json(files, DOCUMENT, source, is_own=is_own), f"{source}/{DOCUMENT}")
     records: list[Record] = []
     dropped: list[str] = []
     for name in [n for n in sorted(files) if RECORD.fullmatch(n)][:MAX_RECORDS]:
@@ -150,13 +154,14 @@ def _record(raw: bytes, source: str) -> Record:
     return bundle.from_text(text, source)
 
 
-def _json(files: Files, name: str, source: str) -> object:
-    limit = MAX_FILES[name]
+def _json(files: Files, name: str, source: str, *, is_own: bool) -> object:
+    limit = MAX_OWN if is_own else MAX_FILES[name]
     raw = files[name](limit + 1)
     if len(raw) > limit:
         raise ReadError(f"{source}/{name}", f"has more than {limit >> 10} KiB")
     found = _parsed(raw, f"{source}/{name}")
-    _limits(found, f"{source}/{name}")
+    if not is_own:
+        _limits(found, f"{source}/{name}")
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from trainscope.core.errors import GitHubError, writing_in
 from trainscope.github.api import Api, path_of, segment
 from trainscope.github.git import repository
-from trainscope.github.history import POINTS, Entry, History, nearest
+from trainscope.github.history import POINTS, Entry, History, check_branch, nearest
 from trainscope.github.job import Job, is_sha, part_of
 from trainscope.github.result import BaselineSource
 
@@ -47,6 +47,7 @@ def find_baseline(job: Job, api: Api, branch: str, key: str, folder: Path) -> Fo
     StoreError
         If `folder` cannot be written.
     """
+    check_branch(branch)
     try:
         start = _start(job, api)
         if not start:

@@ -7,6 +7,7 @@ environment that holds no token and none of the runner's files, because it start
 from __future__ import annotations
 
 import collections
+import ctypes
 import os
 import shutil
 import subprocess
@@ -29,6 +30,9 @@ PASS, FAIL, NO_DATA = 0, 1, 3
 """Exit codes of ``trainscope ci`` that mean more than "error" here."""
 KEPT = (DOCUMENT, "report.md", "report.html", "replay_config*.json", "bundle/*.arrow", f"{RECORDS}/*/{NAME}")
 """What a bundle holds of the folder that ``trainscope ci`` wrote; the recorded run itself may be huge."""
+LEFT = ("out", "bundle", "baseline")
+"""What a check makes in its folder."""
+_PR_SET_DUMPABLE = 4
 _SECRETS = ("GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
 _RUNNER_FILES = ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
 _OWN = ("__PYVENV_LAUNCHER__",)
@@ -44,6 +48,17 @@ class Checked:
     result: CheckResult
     bundle: Path
     """Folder to upload: ``check.json`` and, where something was judged, the document and its readable forms."""
+
+
+def conceal() -> None:
+    """Keep other processes of this user from reading our memory and first environment, which holds the token.
+
+    Only Linux can; an administrator's rights overrule it, as they do everything.
+    """
+    if sys.platform == "linux":
+        prctl = getattr(ctypes.CDLL(None), "prctl", None)
+        if prctl is not None:
+            prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def arguments(inputs: Inputs, baseline: Path | None, out: Path) -> list[str]:
@@ -178,7 +193,7 @@ def _run(given: Sequence[str], place: Path, write: Write) -> tuple[int, list[str
 
 
 def _environment(given: Mapping[str, str]) -> dict[str, str]:
-    dropped, token = {TOKEN, *_SECRETS, *_RUNNER_FILES, *_OWN}, given.get(TOKEN, "")
+    dropped, token = {TOKEN, *_SECRETS, *_RUNNER_FILES, *_OWN}, given.get(TOKEN, "").strip()
     return {
         key: value
         for key, value in given.items()

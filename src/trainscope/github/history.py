@@ -69,8 +69,7 @@ class History:
         ------
         ConfigError
         """
-        if not _BRANCH.fullmatch(self.branch):
-            raise ConfigError(f"data-branch: {self.branch[:80]!r} is no name of a branch")
+        check_branch(self.branch)
 
     def tip(self) -> str:
         """Return the branch's newest commit, empty where there is no branch.
@@ -213,6 +212,17 @@ class History:
         )
         # Files that were not fetched are on the server.
         return self.git.run("write-tree", "--missing-ok", env=index).split()[0].decode()
+
+
+def check_branch(name: str) -> None:
+    """Refuse what is no name of a branch.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if not _BRANCH.fullmatch(name):
+        raise ConfigError(f"data-branch: {name[:80]!r} is no name of a branch")
 
 
 def nearest(entries: Sequence[Entry], key: str, commits: Sequence[str]) -> tuple[Entry, int] | None:

@@ -16,6 +16,9 @@ TOKEN = "TRAINSCOPE_TOKEN"
 MAX_EVENT_BYTES = 32 << 20
 _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+_TOKEN = re.compile(r"[!-~]*")
+"""What an HTTP header can carry."""
+_ADDRESS = re.compile(r"https?://[^\s/?#]+[^\s?#]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +88,35 @@ def job_of(env: Mapping[str, str]) -> Job:
     Raises
     ------
     ConfigError
-        If this is no job of a workflow, or its event cannot be read.
+        If this is no job of a workflow, its event cannot be read, or its token cannot be sent.
     """
     missing = [name for name in ("GITHUB_REPOSITORY", "GITHUB_EVENT_NAME", "GITHUB_SHA") if not env.get(name)]
     if missing:
         raise ConfigError(f"{missing[0]} is not set: this command runs in a step of a GitHub workflow only")
     if not _REPOSITORY.fullmatch(env["GITHUB_REPOSITORY"]):
         raise ConfigError(f"GITHUB_REPOSITORY: {env['GITHUB_REPOSITORY']!r} is no owner/name")
+    sha = env["GITHUB_SHA"].lower()
+    if not is_sha(sha):
+        raise ConfigError(f"GITHUB_SHA: {env['GITHUB_SHA'][:80]!r} is not the whole name of a commit")
+    api = (env.get("GITHUB_API_URL") or "https://api.github.com").rstrip("/")
+    if not _ADDRESS.fullmatch(api):
+        raise ConfigError(f"GITHUB_API_URL: {api[:80]!r} is no web address such as https://api.github.com")
+    # A secret that was pasted with its line end is a usual one; what else is in it is never shown.
+    token = env.get(TOKEN, "").strip()
+    if not _TOKEN.fullmatch(token):
+        raise ConfigError("github-token: holds blanks, line ends or letters that no token has; store the secret anew")
     server = env.get("GITHUB_SERVER_URL") or "https://github.com"
     return Job(
         repository=env["GITHUB_REPOSITORY"],
         event_name=env["GITHUB_EVENT_NAME"],
         event=_event(env.get("GITHUB_EVENT_PATH", "")),
-        sha=env["GITHUB_SHA"],
+        sha=sha,
         ref=env.get("GITHUB_REF", ""),
         run_id=_number(env, "GITHUB_RUN_ID"),
         attempt=_number(env, "GITHUB_RUN_ATTEMPT"),
         server_url=server.rstrip("/"),
-        api_url=(env.get("GITHUB_API_URL") or "https://api.github.com").rstrip("/"),
-        token=env.get(TOKEN, ""),
+        api_url=api,
+        token=token,
         workspace=Path(env.get("GITHUB_WORKSPACE") or "."),
         temp=Path(env.get("RUNNER_TEMP") or "."),
     )

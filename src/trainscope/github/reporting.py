@@ -112,8 +112,8 @@ def _comment(
         if not is_read_only(error):
             return Posted("failed"), [command("warning", f"the comment was not written: {error}", title=TITLE)]
         said = (
-            "no comment: the token may not write one. On pull requests from forks and of Dependabot it never may; "
-            "add the workflow with trainscope/action/comment. Otherwise give the job pull-requests: write"
+            f"no comment: the token may not write one ({error}). On pull requests from forks and of Dependabot it "
+            "never may; add the workflow with trainscope/action/comment. Otherwise give the job pull-requests: write"
         )
         return Posted("read only"), [command(level, said, title=TITLE)]
     return posted, []

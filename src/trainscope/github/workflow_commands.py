@@ -1,11 +1,13 @@
 """How a step talks to the runner: commands on standard output, and files that it reads afterwards.
 
-A line that begins with ``::`` is obeyed by the runner whoever wrote it, so text of others is either escaped into the
-data of one of our commands or stands between two fences, where nothing is obeyed.
+A line that begins with ``::``, or has ``##[`` and the name of a command anywhere in it, is obeyed by the runner whoever
+wrote it (actions/runner, ``ActionCommand``). So text of others is escaped into the data of one of our commands, stands
+between two fences, where nothing is obeyed, or is disarmed.
 """
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +17,8 @@ from trainscope.report.text import well_formed
 
 MAX_MESSAGE = 4096
 """Characters of an annotation that the runner keeps (actions/runner, ``ExecutionContext``)."""
+_OLD = re.compile(r"(##\w{0,20})\[")
+_NEW = re.compile(r"\A(\s*)::")
 
 
 def command(name: str, message: str, **properties: str | int | None) -> str:
@@ -22,6 +26,14 @@ def command(name: str, message: str, **properties: str | int | None) -> str:
     given = {key: str(value) for key, value in properties.items() if value is not None}
     about = ",".join(f"{key}={_property(value)}" for key, value in given.items())
     return f"::{name}{' ' if about else ''}{about}::{_data(message)}"
+
+
+def disarmed(line: str) -> str:
+    """Return a line that no runner obeys; the same line where none would.
+
+    The older form is obeyed in the middle of a line too, also by Azure Pipelines (``##vso[``) and TeamCity.
+    """
+    return _NEW.sub(r"\1\\x3a:", _OLD.sub(r"\1\\x5b", line))
 
 
 def fences() -> tuple[str, str]:

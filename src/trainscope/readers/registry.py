@@ -120,8 +120,8 @@ def _unknown(head: Head) -> str:
         return f"a {archive or 'tar'} archive; unpack it first"
     if head.text.lstrip()[:1] in ("{", "[") and _is_too_deep(head.text):
         return "JSON that is nested too deeply to be a log"
-    if not head.whole and not any(end in head.text for end in "\r\n"):
-        return f"its first line is longer than {len(head.raw) >> 20} MiB, and not JSON"
     if not head.text:
         return f"a binary file that is no event file (tried {tried})"
+    if not head.whole and not any(end in head.text for end in "\r\n"):
+        return f"its first line is longer than {len(head.raw) >> 20} MiB, and not JSON"
     return f"no reader recognises the content, {text_log.NOTHING} (tried {tried}); --format picks one by hand"

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from trainscope import __version__
-from trainscope.core.errors import ConfigError, ReadError, TrainscopeError
+from trainscope.core.errors import ConfigError, TrainscopeError
 from trainscope.core.settings import Settings
 from trainscope.report.text import printable, shorten
 from trainscope.site import bundle, feed, index
@@ -112,13 +112,14 @@ def build(
         with _nothing_left(folder):
             collected = collect(wanted, settings, memory.inputs, out, progress=progress)
         records = dict(collected.records)
-        gone = [run for run in folder.runs() if run not in records]
-        kept: dict[str, Record] = {}
-        damaged: list[ReadError] = []
-        if not options.prune:
-            kept, damaged = read_records((out / "runs" / run / bundle.NAME for run in gone), at_home=True)
-            gone = [run for run in superseded(memory.inputs, collected.inputs, kept, records) if run not in records]
+        unnamed = [run for run in folder.runs() if run not in records]
+        # What a path names stays, though it cannot be read today.
+        owed = {*collected.unread, *(r for n in collected.unread if n in memory.inputs for r in memory.inputs[n].runs)}
+        staying = [run for run in unnamed if not options.prune or run in owed]
+        kept, damaged = read_records((out / "runs" / run / bundle.NAME for run in staying), at_home=True)
+        gone = [run for run in superseded(memory.inputs, collected.inputs, kept, records) if run not in records]
         records |= {run: record for run, record in kept.items() if run not in gone}
+        gone += [run for run in unnamed if run not in staying]
         errors = [*collected.errors, *map(error_entry, damaged)]
         ranked = index.newest_first(list(records.values()))
         ranked = [*ranked[: options.keep], *(archived(r) for r in ranked[options.keep :])]
@@ -131,7 +132,9 @@ def build(
         for run in gone:
             folder.remove_run(run)
         write_assets(folder, memory, templates)
-        known = {} if options.prune else {k: v for k, v in memory.inputs.items() if set(v.runs) <= set(records)}
+        known = {k: v for k, v in memory.inputs.items() if set(v.runs) <= set(records)}
+        if options.prune:
+            known = {name: one for name, one in known.items() if name in collected.unread}
         memory.inputs = {**known, **collected.inputs}
         memory.pages = {run: key for run, key in memory.pages.items() if run in records}
         memory.whole = "" if drawer.failed or damaged else _stamp(folder, looks, options, names)

@@ -30,8 +30,12 @@ VERSION = "1"
 NAME = "record.js"
 RECORDS = "records"
 """Folder beside a report in which the records of its runs lie, each in a folder of its id."""
+MARKER = ".trainscope-site.json"
+"""What a site was made from. Its presence says that a folder is a site of ours, which may be written over."""
 MAX_BYTES = 512 * 1024
 """Greatest size of a record; what does not fit is left out, least telling first, and counted in `left_out`."""
+MAX_READ = 8 << 20
+"""Most bytes that are read: as JSON, a record takes many times its size of memory."""
 HEAD, TAIL = "tsRun(", ");\n"
 
 
@@ -137,7 +141,11 @@ def read(path: Path) -> Record:
         If it cannot be read or is no record.
     """
     try:
-        return from_text(path.read_text(encoding="ascii"), str(path))
+        with path.open("rb") as file:
+            raw = file.read(MAX_READ + 1)
+        if len(raw) > MAX_READ:
+            raise ReadError(path, f"has more than {MAX_READ >> 20} MiB, and no record is so large")
+        return from_text(raw.decode("ascii"), str(path))
     except OSError as error:
         raise ReadError(path, f"cannot be read ({error.strerror})") from None
     except ValueError:

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainscope.core.errors import ConfigError
+from trainscope.site.bundle import MARKER as MARKER
 from trainscope.site.bundle import NAME
 from trainscope.site.inputs import Input
 from trainscope.store import stream
 
-MARKER = ".trainscope-site.json"
-"""What the site was made from. Its presence says that a folder is a site of ours, which may be written over."""
 VERSION = "2"
 PART = ".part"
 """Suffix of a file that is not whole yet."""
@@ -108,8 +107,12 @@ class SiteFolder:
         part = path.with_name(f".{path.name}.{os.getpid()}{PART}")
         with stream.writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(data)
-            part.replace(path)
+            try:
+                part.write_bytes(data)
+                part.replace(path)
+            except OSError:
+                part.unlink(missing_ok=True)
+                raise
         self.written += 1
 
     def read(self, name: str) -> bytes:
@@ -133,8 +136,20 @@ class SiteFolder:
             yield from sorted(p.name for p in home.iterdir() if (p / NAME).is_file())
 
     def remove_run(self, run: str) -> None:
-        """Delete the folder of a run."""
-        shutil.rmtree(self.root / "runs" / run)
+        """Delete the folder of a run, if another build was not faster.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be deleted.
+        """
+        path = self.root / "runs" / run
+        with stream.writing(path):
+            try:
+                shutil.rmtree(path)
+            except FileNotFoundError:
+                # Another build took away some of it at this moment: what is left is for both to take.
+                shutil.rmtree(path, ignore_errors=True)
 
     def keep_only(self, run: str, names: Mapping[str, object]) -> None:
         """Delete the files of a run that its page no longer has."""

@@ -46,6 +46,8 @@ class Collected:
     """Why a log could not be judged, a line each, with the path as it was given."""
     read: int
     """Logs that had to be read; the others were unchanged."""
+    unread: tuple[str, ...] = ()
+    """Names of logs, and of runs' records, that are named and could not be read or judged, or not all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,7 @@ def collect(
     found, damaged = read_records(wanted.records)
     problems = [*damaged, *wanted.problems]
     errors, failures = [error_entry(p) for p in problems], [str(p) for p in problems]
+    unread = [Path(error.path).parent.name for error in damaged] + [e.source for e in errors]
     last: ReadError | NoDataError | None = problems[0] if problems else None
     inputs: dict[str, Input] = {}
     read = 0
@@ -141,12 +144,14 @@ def collect(
                 last = last or error
                 errors.append(error_entry(error))
                 failures.append(str(error))
+                unread.append(log.name)
                 continue
             errors += wrong
             failures += why
             if wrong:
                 # Something in it could not be judged: that is to be said again the next time.
                 log = replace(log, digest="")
+                unread.append(log.name)
         for record in records:
             found.setdefault(record.id, record)
         inputs[log.name] = Input(log.digest, tuple(r.id for r in records))
@@ -154,7 +159,7 @@ def collect(
         progress(len(wanted.logs), len(wanted.logs), "")
     if not found:
         raise last or NoDataError("no log matched; there is nothing to make a site of")
-    return Collected(found, inputs, tuple(errors), tuple(failures), read)
+    return Collected(found, inputs, tuple(errors), tuple(failures), read, tuple(unread))
 
 
 def read_records(paths: Iterable[Path], *, at_home: bool = False) -> tuple[dict[str, Record], list[ReadError]]:
@@ -186,7 +191,8 @@ def _split(paths: Sequence[str]) -> tuple[list[Path], list[str]]:
             continue
         named = Path(path)
         if named.is_dir():
-            inside = sorted(named.glob(f"*/{bundle.NAME}")) or sorted(named.glob(bundle.NAME))
+            home = named / "runs" if (named / bundle.MARKER).is_file() else named
+            inside = sorted(home.glob(f"*/{bundle.NAME}")) or sorted(home.glob(bundle.NAME))
         else:
             # As the user's shell would: a pattern may be absolute.
             inside = [named] if named.is_file() else sorted(map(Path, glob.glob(path, recursive=True)))  # noqa: PTH207

@@ -12,6 +12,8 @@ from trainscope.report.document import Number, Part
 Style = Literal["loss", "eval", "grad", "rate", "time", "score", "other"]
 """Style class of what a curve measures."""
 Step = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Real = Annotated[float, Field(allow_inf_nan=False)]
+"""A finite number: JSON of others may hold 1e999, and a script of ours no infinity."""
 EARLIEST, LATEST = 946_684_800, 4_102_444_800
 """The years 2000 and 2100: what lies outside is a stopwatch, not a date."""
 Date = Annotated[int, Field(ge=EARLIEST, le=LATEST)]
@@ -30,10 +32,10 @@ class Curve(Part):
     count: int
     """Points of the series, before any reduction."""
     step: list[Step]
-    middle: list[float | None]
+    middle: list[Real | None]
     """None where the value is NaN or infinite: the line breaks there."""
-    low: list[float | None] = Field(default_factory=list)
-    high: list[float | None] = Field(default_factory=list)
+    low: list[Real | None] = Field(default_factory=list)
+    high: list[Real | None] = Field(default_factory=list)
     broken: list[Step] = Field(default_factory=list)
     """Steps (or middles of shares) that hold NaN or infinity."""
     broken_count: int = 0
@@ -68,8 +70,8 @@ class Rows(Part):
     last: Step
     """The steps that the columns cover."""
     columns: Annotated[int, Field(ge=1, le=10_000)]
-    low: float
-    high: float
+    low: Real
+    high: Real
     log: bool
     cells: str
     peak: list[tuple[Step, Number] | None]
@@ -95,10 +97,10 @@ class Weights(Part):
 
     layer: str
     step: list[Step]
-    edges: list[float]
-    share: list[list[float]]
+    edges: list[Real]
+    share: list[list[Real]]
     """Share of the weights in each bin, one list a step, three significant digits."""
-    divergence: list[list[float]]
+    divergence: list[list[Real]]
     """``divergence[i][j]``: Kullback-Leibler divergence of step j's histogram from step i's, in nats."""
 
     @model_validator(mode="after")

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from trainscope.core.errors import ConfigError
 from trainscope.site.files import MARKER
 
 ADDRESS = "127.0.0.1"
+
+
+class _Server(ThreadingHTTPServer):
+    """Says nothing of a browser that left before it had all."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as in the library
+        """Report what went wrong with a request, unless the other side is gone."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(SimpleHTTPRequestHandler):
@@ -20,6 +32,14 @@ class _Handler(SimpleHTTPRequestHandler):
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
         super().end_headers()
+
+    def send_head(self) -> BytesIO | BinaryIO | None:
+        """Answer that there is no such file, too, where the address is none that a file can have."""
+        try:
+            return super().send_head()
+        except ValueError:
+            self.send_error(404)
+            return None
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
@@ -36,6 +56,6 @@ def server_for(folder: Path, port: int) -> ThreadingHTTPServer:
     if not (folder / MARKER).is_file():
         raise ConfigError(f"{folder}: is no site; build one with trainscope site build PATH... --out {folder}")
     try:
-        return ThreadingHTTPServer((ADDRESS, port), partial(_Handler, directory=str(folder)))
+        return _Server((ADDRESS, port), partial(_Handler, directory=str(folder)))
     except OSError as error:
         raise ConfigError(f"--port {port}: {error.strerror or error}; try another, or 0 for a free one") from None

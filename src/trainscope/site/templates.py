@@ -82,7 +82,9 @@ class Templates:
         # A template is code of its author's, which can go wrong in more ways than ours do.
         wrong = (TemplateError,) if self.own is None else (TemplateError, *_GOES_WRONG)
         try:
-            return self.environment.get_template(name).render(**values)
+            text = self.environment.get_template(name).render(**values)
+            text.encode()  # a template may make what no file can hold
+            return text
         except wrong as error:
             said = " ".join(str(error).split()) or type(error).__name__
             raise ConfigError(f"--templates: {_place(error, name)}: {said[:400]}") from None

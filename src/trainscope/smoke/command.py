@@ -81,7 +81,7 @@ def execute(wish: Wish, records: Path, log: Path, watch: Watcher) -> Outcome:
         On Ctrl-C or SIGTERM, after the command has been ended.
     """
     began = time.monotonic()
-    with log.open("wb", buffering=0) as file, _terminable():
+    with log.open("wb", buffering=0) as file, terminable():
         process = _start(wish, records)
         assert process.stdout is not None
         printing = Printing(process.stdout, file)
@@ -205,7 +205,7 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
+def terminable() -> Iterator[None]:
     """Turn SIGTERM and SIGHUP into KeyboardInterrupt: a cancelled job, a closed terminal leave no training behind."""
     if threading.current_thread() is not threading.main_thread():
         yield
