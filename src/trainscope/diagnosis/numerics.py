@@ -5,10 +5,12 @@ A docstring here is the pattern; a function returns its case, or None where the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trainscope.core.metrics import LOSS_KINDS, kind
 from trainscope.diagnosis.evidence import Case, Evidence, absent, because, changed_before, parts, usual_ratio
 from trainscope.diagnosis.looking import ITSELF
-from trainscope.diagnosis.signs import Cause, Stage
+from trainscope.diagnosis.signs import Cause, Sign, Stage
 
 QUIET = 1.5
 """Ratio of the median layer's gradient to its usual one, up to which the others are quiet. A bad batch raises all of
@@ -67,7 +69,22 @@ def lone_update(e: Evidence) -> Case | None:
     )
 
 
-_WHAT = {Stage.SCHEDULE: "learning rate", Stage.GRADIENT: "gradient", Stage.EVAL: "evaluation loss"}
+_WHAT = {
+    Stage.SCHEDULE: "learning rate",
+    Stage.UPDATE: "update",
+    Stage.GRADIENT: "gradient",
+    Stage.EVAL: "evaluation loss",
+}
+
+_OF_THE_UPDATE = (
+    "Look for code that writes to weights outside the optimizer; the gradient was still finite.",
+    "If there is none, look at the optimizer: an epsilon that rounds to 0, moments that overflow in half precision.",
+)
+_OF_THE_GRADIENT = (
+    "Check the loss scale: it must fall when a gradient is infinite, and the step must be skipped.",
+    "Use bf16 instead of fp16; guard divisions, logarithms and means over sets that may be empty.",
+)
+_NO_HEALING = "Weights that were updated with NaN do not heal: go back to a checkpoint before this step."
 
 
 def not_finite(e: Evidence) -> Case | None:
@@ -78,10 +95,11 @@ def not_finite(e: Evidence) -> Case | None:
     if found is None:
         return None
     bad = [s for s in e.signs if s.event == "stopped being finite" or s.detector in {"non_finite", "non_finite_origin"}]
-    first = min(bad, key=lambda s: (s.step, s.stage), default=found)
+    # An update that is NaN in the very step of its gradient follows from it.
+    first = min(bad, key=lambda s: (s.step, s.stage is Stage.UPDATE, s.stage), default=found)
     before = next((s for s in e.signs if s.step < first.step and s.stage in (Stage.SCHEDULE, Stage.DATA)), None)
     grew = next((s for s in e.signs if s.step < first.step and kind(s.signal) in LOSS_KINDS), None)
-    where = next((s.where for s in bad if s.where is not None), None)
+    where = _origin(bad)
     place = "" if where is None else f", first in {where}"
     return Case(
         Cause.NUMERICS,
@@ -90,12 +108,22 @@ def not_finite(e: Evidence) -> Case | None:
         because(first, *bad[1:3], before, grew),
         absent(e, Stage.GRADIENT, Stage.ACTIVATION),
         where,
-        (
-            "Check the loss scale: it must fall when a gradient is infinite, and the step must be skipped.",
-            "Use bf16 instead of fp16; guard divisions, logarithms and means over sets that may be empty.",
-            "Weights that were updated with NaN do not heal: go back to a checkpoint before this step.",
-        ),
+        (*(_OF_THE_UPDATE if first.stage is Stage.UPDATE else _OF_THE_GRADIENT), _NO_HEALING),
     )
+
+
+def _origin(bad: Sequence[Sign]) -> str | None:
+    """Return where it began: what was traced to its origin, else the only layer of the first step that has any.
+
+    A backward carries NaN to all layers below in the same step: of several the first is not known.
+    """
+    placed = [s for s in bad if s.where is not None]
+    traced = [s.where for s in placed if s.detector == "non_finite_origin"]
+    if traced:
+        return traced[0]
+    step = min((s.step for s in placed), default=None)
+    names = {s.where for s in placed if s.step == step}
+    return names.pop() if len(names) == 1 else None
 
 
 def one_gradient(e: Evidence) -> Case | None:

@@ -167,7 +167,7 @@ def _run(run: RunEntry, bundle: Bundle) -> Iterator[str]:
         steps = "" if run.steps.last is None else f" · {run.x_axis}s {run.steps.first} to {run.steps.last}"
         yield f"{name}{steps}"
     yield ""
-    for chapter in chapters(run)[:2]:
+    for chapter in [c for c in chapters(run) if c.cause][:2]:
         cause = f"**{escape(chapter.cause)}**: " if chapter.cause else ""
         yield f"- 🔎 {cause}{escape(chapter.title)}"
     plan = run.replay
