@@ -306,8 +306,10 @@ def test_a_run_that_is_nan_is_not_said_to_be_the_same(browser, tmp_path):
             "They are the same at all steps that they share and where both are finite. "
             "B is NaN or infinite at 80 points, first at step 220."
         )
-        assert page.locator("#settings").inner_text().endswith(
-            "Only the log of A holds settings (1): there is nothing to compare them with."
+        assert (
+            page.locator("#settings")
+            .inner_text()
+            .endswith("Only the log of A holds settings (1): there is nothing to compare them with.")
         )
         assert watched.wrong == [], watched.wrong
 

@@ -131,12 +131,12 @@ def _baseline(result: CheckResult, document: Document | None) -> Iterator[str]:
         return
     else:
         return
-    counts = ""
-    if document is not None and document.baseline is not None:
+    if document is None or document.baseline is None:
+        yield f"Nothing was compared with the baseline, {where}."
+    else:
         statuses = [f.status for run in document.runs for f in run.findings]
         new, known = statuses.count("new"), statuses.count("known")
-        counts = f": **{new} new**, {known} known, {len(document.baseline.fixed)} fixed"
-    yield f"Compared with {where}{counts}."
+        yield f"Compared with {where}: **{new} new**, {known} known, {len(document.baseline.fixed)} fixed."
     yield ""
 
 

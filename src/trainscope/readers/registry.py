@@ -124,4 +124,5 @@ def _unknown(head: Head) -> str:
         return f"its first line is longer than {len(head.raw) >> 20} MiB, and not JSON"
     if not head.text:
         return f"a binary file that is no event file (tried {tried})"
-    return f"no reader recognises the content, {text_log.NOTHING} (tried {tried}); --format picks one by hand"
+    by_hand = "trainscope analyze --format NAME picks one"
+    return f"no reader recognises the content, {text_log.NOTHING} (tried {tried}); {by_hand}"
