@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc"),
+    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc"),
 ]
 SCRIPT = """
 import mmap, sys

@@ -34,15 +34,6 @@ def cpu_memory_mb() -> float | None:
     return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 
 
-def resident_and_mapped_mb() -> tuple[float, float]:
-    """Return resident memory and how much of it is mapped files and shared memory, in MiB; zeros without /proc."""
-    try:
-        fields = os.pread(_status(), 128, 0).split()
-        return int(fields[1]) * _PAGE / 2**20, int(fields[2]) * _PAGE / 2**20
-    except (OSError, IndexError, ValueError):
-        return 0.0, 0.0
-
-
 def cuda_memory_mb() -> float | None:
     """Return memory that torch holds for tensors on all CUDA devices in MiB, None without CUDA."""
     if not (torch.cuda.is_available() and torch.cuda.is_initialized()):  # type: ignore[no-untyped-call]
