@@ -129,6 +129,13 @@ def test_no_batch_behind_the_end_of_the_run_is_skipped():
     assert not any("the run ends" in note for note in planned(a_story(None, 200), run=a_run(steps=400)).notes)
 
 
+def test_a_plan_that_leaves_nothing_of_the_run_says_so():
+    said = "these are all batches of the run: training would begin with those behind them"
+    assert said in planned(a_story(None, 90), run=a_run(steps=200)).notes
+    assert said not in planned(a_story(None, 101), run=a_run(steps=200)).notes
+    assert said not in planned(a_story(None, 90), run=a_run(steps=400)).notes
+
+
 def test_a_long_incident_skips_five_hundred_batches_at_most():
     assert planned(a_story(None, 150, 590)).skip_batches == list(range(50, 550))
 

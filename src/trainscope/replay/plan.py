@@ -169,6 +169,7 @@ def _range(run: Run, story: Story) -> _Advice:
     else:
         led = "the optimizer's state leads" if story.cause is Cause.OPTIMIZER else "nothing else explains it"
     fixes = story.explanations[0].fixes[:2] if story.explanations else ()
+    is_all = steps[:1] == (run.first_step or 0,) and end - 1 == run.last_step
     return _Advice(
         "skip",
         f"{_seen(run)} and {led}: skip the batches of steps {ranges(steps)}, those before, during and after the first "
@@ -176,6 +177,7 @@ def _range(run: Run, story: Story) -> _Advice:
         steps,
         notes=(
             *(f"rather than skipping: {fix[:1].lower()}{fix[1:].rstrip('.')}" for fix in fixes),
+            *(["these are all batches of the run: training would begin with those behind them"] if is_all else []),
             *([f"the run ends at step {end - 1}: what comes behind it is not skipped"] if end < last else []),
         ),
     )
