@@ -5,6 +5,6 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "src"))
 
-from trainscope.cli.main import main
+from trainscope.__main__ import main
 
 main()

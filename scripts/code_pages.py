@@ -8,6 +8,7 @@ import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import NoneType, UnionType
 from typing import Literal, get_args, get_origin
 
 from click.testing import CliRunner
@@ -18,6 +19,7 @@ from trainscope.cli.explain import parameter_meanings, toml_value
 from trainscope.cli.main import COMMANDS, cli
 from trainscope.core.config import TrainScopeConfig
 from trainscope.core.metrics import CANONICAL, Kind
+from trainscope.core.profiles import PROFILES
 from trainscope.core.settings import Settings
 from trainscope.core.vocabulary import REWARDS, SIDED, SPELLINGS
 from trainscope.report.pipeline import analyze
@@ -27,6 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 100
 SHOWN = ("examples/logs/healthy.jsonl", "examples/logs/grad_explosion.jsonl")
 """The logs of README's report."""
+KINDS = {dict: "tables", list: "list of strings", int: "integer", float: "number"}
+"""Types of settings, as people call them."""
 DOCUMENTED = "examples/logs/overfitting.metrics.csv"
 """The log whose JSON document is shown."""
 
@@ -81,8 +85,8 @@ def settings_keys() -> str:
     rows = []
     for name, field in Settings.model_fields.items():
         default = field.get_default(call_default_factory=True)
-        shown = toml_value(default) if default != {} else "{}"
-        rows.append((f"`{name}`", _kind(field.annotation), f"`{shown}`", cell(meanings[name])))
+        shown = "unset" if default is None else f"`{toml_value(default) if default != {} else '{}'}`"
+        rows.append((f"`{name}`", _kind(field.annotation), shown, cell(meanings[name])))
     return table(("key", "type", "default", "meaning"), rows)
 
 
@@ -94,10 +98,22 @@ def recorder_settings() -> str:
     return table(("field", "default", "meaning"), rows)
 
 
+def recorder_profiles() -> str:
+    """Return the table of the recorder's profiles and what each sets."""
+    rows = [
+        (f"`{name}`", ", ".join(f"`{field}={value!r}`" for field, value in settings.items()))
+        for name, settings in PROFILES.items()
+        if settings
+    ]
+    return table(("profile", "sets"), rows)
+
+
 def _kind(annotation: object) -> str:
     if get_origin(annotation) is Literal:
         return ", ".join(f'`"{word}"`' for word in get_args(annotation))
-    return "tables" if get_origin(annotation) is dict else "list of strings"
+    if get_origin(annotation) is UnionType:
+        return " or ".join(_kind(one) for one in get_args(annotation) if one is not NoneType)
+    return KINDS[get_origin(annotation) or annotation]
 
 
 def metric_names() -> str:
@@ -138,6 +154,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "exit_codes": exit_codes,
     "settings_keys": settings_keys,
     "recorder_settings": recorder_settings,
+    "recorder_profiles": recorder_profiles,
     "metric_names": metric_names,
     "metric_kinds": metric_kinds,
     "rooms": rooms,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import pty
@@ -146,6 +147,26 @@ def test_every_canonical_metric_and_kind_is_documented():
 
 def test_every_settings_key_is_documented():
     assert [key for key in Settings.model_fields if f"| `{key}` |" not in text("docs/settings.md")] == []
+
+
+SAMPLES = {"list of strings": [], "integer": 3, "number": 2.5, "tables": {}}
+
+
+def test_the_type_of_every_setting_is_the_one_that_it_takes():
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|", text("docs/settings.md"), re.MULTILINE)
+    said = {key: kind.strip() for key, kind, _ in rows if key in Settings.model_fields}
+    assert said.keys() == Settings.model_fields.keys()
+    for key, kind in said.items():
+        words = [json.loads(word) for word in re.findall(r'"\w+"', kind)]
+        for value in words or [SAMPLES[kind]]:
+            assert getattr(settings_from({key: value}, "here"), key) == value
+    assert (said["steps"], said["seed"], said["timeout"]) == ("integer", "integer", "number")
+    assert [default.strip() for key, _, default in rows if key == "seed"] == ["unset"]
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda p: p.name)
+def test_no_page_says_that_something_is_yet_to_come(page):
+    assert re.findall(r"not there yet|none does yet", page.read_text(encoding="utf-8")) == []
 
 
 def test_every_output_is_documented():

@@ -1,5 +1,22 @@
-"""Run the command line with ``python -m trainscope``."""
+"""Run the command line: as the ``trainscope`` command, and with ``python -m trainscope``.
 
-from trainscope.cli.main import main
+Nothing else is imported before :func:`main` runs, so that Ctrl-C has its exit code while the libraries load too.
+"""
 
-main()
+import sys
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Entry point of the ``trainscope`` command."""
+    try:
+        from trainscope.cli.main import main as command
+
+        command()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -109,6 +109,45 @@ def test_known_findings_do_not_fail_and_gate_all_makes_them(cli, here):
     assert "zero_loss" in {f["detector"] for f in document(here / "mended")["baseline"]["fixed"]}
 
 
+@pytest.mark.parametrize("baseline", ["trainscope_ci", "./trainscope_ci/", "trainscope_ci/bundle", "saved"])
+def test_a_run_never_replaces_the_baseline_that_it_is_compared_with(cli, here, baseline):
+    settings(here, logs=[log(here / "a")])
+    assert cli("ci").code == 0
+    (here / "saved").symlink_to(here / "trainscope_ci")
+    before = (here / "trainscope_ci" / "findings.json").read_bytes()
+    settings(here, logs=[log(here / "b", shift=0.1)])
+    for _ in range(2):
+        result = cli("ci", "--baseline", baseline)
+        assert (result.code, result.out) == (2, "")
+        assert f"--baseline {baseline}: the run would replace it in --out trainscope_ci" in result.err
+    assert (here / "trainscope_ci" / "findings.json").read_bytes() == before
+    assert cli("ci", "--out", "next", "--baseline", baseline).code == 1
+
+
+def test_a_baseline_that_was_saved_beside_the_outputs_is_not_replaced(cli, here):
+    settings(here, logs=[log(here / "a")])
+    cli("ci")
+    cli("baseline", "save", "trainscope_ci", "--out", "trainscope_ci/kept.arrow")
+    settings(here, logs=[log(here / "b", shift=0.1)])
+    assert [cli("ci", "--baseline", "trainscope_ci/kept.arrow").code for _ in range(2)] == [1, 1]
+
+
+def test_a_fault_in_steps_that_a_run_never_came_to_is_not_called_fixed(cli, here):
+    whole = Path(log(here / "a"))
+    rows = [json.loads(line) for line in whole.read_text().splitlines()]
+    clean = [json.dumps(row) + "\n" for row in rows]
+    for row in rows[100:110]:
+        row["loss"] = 0.0
+    whole.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings(here, logs=[str(whole)])
+    cli("ci", "--out", "base")
+    for steps, fixed in ((100, []), (112, ["zero_loss"])):
+        whole.write_text("".join(clean[:steps]))
+        assert cli("ci", "--out", "next", "--baseline", "base").code == 0
+        assert [f["detector"] for f in document(here / "next")["baseline"]["fixed"]] == fixed
+        assert f"ends at step {steps - 1}, the baseline at step 149" in (here / "next" / "report.md").read_text()
+
+
 def test_the_same_input_gives_the_same_bytes(cli, here):
     settings(here, logs=[log(here / "a")])
     cli("ci", "--out", "base")

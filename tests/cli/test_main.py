@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from trainscope import __main__ as entry
 from trainscope import __version__
 from trainscope.cli.exit_codes import ExitCode, of_verdict
 from trainscope.cli.main import COMMANDS, LazyGroup
@@ -111,6 +113,46 @@ def test_an_interrupted_analysis_is_exit_code_130(tmp_path: Path):
             # Python drops an interrupt that comes while it clears up: whoever waits presses the keys again.
     assert process.returncode == 130
     assert b"Traceback" not in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["trainscope.cli.main", "click", "trainscope.core.errors", "numpy", "pydantic"])
+def test_ctrl_c_has_its_exit_code_while_a_library_loads(logs: Path, module: str):
+    code = (
+        "import runpy, sys\n"
+        "class Interrupted:\n"
+        "    @staticmethod\n"
+        "    def find_spec(name, *_):\n"
+        f"        if name == {module!r}:\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted)\n"
+        "sys.argv = ['trainscope', 'analyze', 'healthy.csv']\n"
+        "runpy.run_module('trainscope', run_name='__main__')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=logs, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (ExitCode.INTERRUPTED, "")
+    assert "Traceback" not in done.stderr
+    assert "bug" not in done.stderr
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_an_error_is_told_is_no_bug(logs: Path):
+    code = (
+        "import sys\n"
+        "from trainscope.cli import main\n"
+        "def interrupted(*_): raise KeyboardInterrupt\n"
+        "main.tell = interrupted\n"
+        "sys.argv = ['trainscope', 'analyze', 'nowhere.csv']\n"
+        "main.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=logs, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (ExitCode.INTERRUPTED, "")
+
+
+def test_the_installed_command_is_the_one_that_knows_ctrl_c_from_its_first_line():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["scripts"]["trainscope"] == "trainscope.__main__:main"
+    assert entry.INTERRUPTED == ExitCode.INTERRUPTED
 
 
 @pytest.mark.slow

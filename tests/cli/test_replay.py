@@ -60,7 +60,7 @@ def test_a_checkpoint_that_is_not_here_is_warned_of(cli):
         (["--checkpoint", "a.pt", "--skip-batches", "@nothing"], "--skip-batches @nothing: cannot be read"),
         (["--checkpoint", "a.pt", "--skip-batches", "1", "--checkpoints", "."], "--checkpoints belongs to --run"),
         (["--run", "x.jsonl", "--skip-batches", "1"], "--run finds the batches itself"),
-        (["--run", "spike.jsonl", "--checkpoint", "last.pt"], "its name does not say which step it is of"),
+        (["--run", "spike.jsonl", "--checkpoint", "last.pt"], "its name does not say its step, as step_400.pt does"),
         (["--run", "spike.jsonl", "--checkpoints", "nowhere"], "nowhere: cannot be listed"),
         (["--checkpoint", "a.pt", "--skip-batches", "1", "--out", "no/such/x.json"], "there is no folder"),
     ],
@@ -100,6 +100,12 @@ def test_a_run_is_planned_from_its_story(cli, tmp_path):
     assert plan.skip_batches == list(range(300, 600))
     assert plan.source is not None
     assert plan.source.path == "spike.jsonl"
+    (tmp_path / "out").mkdir()
+    (tmp_path / "ck").rename(tmp_path / "out" / "checkpoints")
+    assert cli("replay", "--run", "spike.jsonl", "--checkpoints", "out").code == 0
+    assert load(tmp_path / "replay_config.json").checkpoint == "out/checkpoints/step_300.pt"
+    (tmp_path / "out" / "checkpoints").rename(tmp_path / "ck")
+    assert cli("replay", "--run", "spike.jsonl", "--checkpoints", "ck").code == 0
     again = cli("replay", "--run", "spike.jsonl", "--checkpoints", "ck", "--output", "json")
     assert json.loads(again.out) == json.loads((tmp_path / "replay_config.json").read_text())
 
@@ -181,6 +187,44 @@ def test_a_recorded_spike_is_planned_and_the_plan_is_proven(cli, tmp_path):
     assert (result.code, "names no run to compare with" in result.err) == (2, True)
 
 
+TWO_RANKS = """
+    import torch, torch.distributed as dist
+    dist.init_process_group("gloo")
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    x = torch.randn(1760, 8)
+    y = x.sum(1, keepdim=True).tanh()
+    x[1920 // 2 + 1 : 1920 // 2 + 24 : 2] *= 60  # twelve samples of rank 1, and none of rank 0
+    sampler = torch.utils.data.DistributedSampler(list(zip(x, y)), shuffle=False)
+    loader = torch.utils.data.DataLoader(sampler.dataset, batch_size=4, sampler=sampler)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    for inputs, targets in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(inputs), targets).backward()
+        optimizer.step()
+    dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+def test_a_bad_batch_of_one_rank_is_planned_and_proven_on_that_rank(cli, tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(textwrap.dedent(TWO_RANKS))
+    train = ("--", sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "train.py")
+    assert cli("smoke", "--steps", "200", *train).code == 0
+    result = cli("replay", "--run", "trainscope_smoke")
+    assert result.code == 0, result.err
+    plan = load(tmp_path / "replay_config.json")
+    assert (plan.cause, plan.skip_batches) == ("data", [120, 121, 122])
+    assert plan.notes[0].startswith("planned from rank 1 of 2 recorded ranks, which shows the incident best (rank 0:")
+    assert plan.source is not None
+    assert plan.source.path == "trainscope_smoke/smoke_rank1"
+    result = cli("smoke", "--replay", "replay_config.json", *train)
+    assert result.code == 0, result.out + result.err
+    assert "bit by bit, for the 120 steps before step 120" in result.out
+
+
 DRAWN = """
     import torch
     torch.manual_seed(0)
@@ -228,6 +272,14 @@ def test_a_script_without_a_loader_is_replayed_by_undoing_updates(cli, tmp_path)
     assert (result.code, "plan anew with trainscope replay --run" in result.out) == (2, True)
 
 
+def test_a_file_of_far_too_many_batches_ends_at_the_line_that_goes_too_far(cli, tmp_path):
+    lines = [f"{n}000000-{n}999999" for n in range(1, 1000)]  # a billion numbers
+    (tmp_path / "many.txt").write_text("\n".join(lines))
+    result = cli("replay", "--checkpoint", "step_4.pt", "--skip-batches", "@many.txt")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "error: many.txt:2: names more than 1,000,000 batches with the lines before it\n"
+
+
 def test_a_wrong_list_is_one_line_although_the_checkpoint_is_not_here(cli):
     result = cli("replay", "--checkpoint", "far.pt", "--skip-batches", "5-3")
     assert (result.code, result.err) == (2, "error: --skip-batches: '5-3' runs backwards\n")
@@ -251,7 +303,7 @@ def test_a_plan_of_an_earlier_run_is_named_where_a_healthy_run_has_none(cli, tmp
     )
 
 
-@pytest.mark.parametrize("place", ["../gone", "\0", "x" * 5000])
+@pytest.mark.parametrize("place", ["../gone", "\0", "x" * 5000, "a\ud800"])
 def test_a_plan_whose_run_cannot_be_read_is_named(cli, tmp_path, place):
     source = {"id": "0" * 12, "name": "a", "path": place}
     (tmp_path / "plan.json").write_text(json.dumps({"skip_batches": [1], "source": source}))

@@ -68,6 +68,39 @@ def test_a_recorded_run_is_told_with_its_weights_and_a_plan(root: Path, capsys: 
     assert "trainscope replay --run" in text
 
 
+@pytest.fixture
+def launch(tmp_path: Path) -> Path:
+    """Return the folder of one launch of two ranks, of which the second broke."""
+    record(tmp_path / "ddp", "gpt_rank0")
+    record(tmp_path / "ddp", "gpt_rank1", jump=150)
+    return tmp_path / "ddp"
+
+
+def test_several_ranks_are_one_run_told_by_the_one_that_shows_most(
+    launch: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", "--run", str(launch)]) == ExitCode.PASS
+    text = capsys.readouterr().out
+    assert "# Case file: gpt_rank1" in text
+    assert "This is rank 1 of 2 recorded ranks, which shows the incident best (rank 0: nothing)." in text
+    assert run(["report", "--run", str(launch), "--format", "html"]) == ExitCode.PASS
+    assert "This is rank 1 of 2 recorded ranks" in capsys.readouterr().out
+    assert run(["report", "--run", str(launch), "--diff", "140:160"]) == ExitCode.PASS
+    assert "# Weights of gpt_rank0" in capsys.readouterr().out
+
+
+def test_the_ranks_of_a_launch_are_counted_once(launch: Path, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["report", "--runs", str(launch), "--runs", str(root)]
+    assert run([*given, "--format", "json"]) == ExitCode.PASS
+    survey = json.loads(capsys.readouterr().out)["survey"]
+    assert (survey["broken"], survey["stable"]) == (4, 5)
+    assert {m["name"]: m["ranks"] for m in survey["members"]}["gpt_rank1"] == 2
+    assert run(given) == ExitCode.PASS
+    assert "· 2 ranks ·" in capsys.readouterr().out
+    assert run([*given, "--format", "html"]) == ExitCode.PASS
+    assert "2 ranks" in capsys.readouterr().out
+
+
 def test_two_steps_are_compared_in_either_order(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for spelling in ("140:160", "160:140"):
         assert run(["report", "--run", str(root / "jump0"), "--diff", spelling]) == ExitCode.PASS

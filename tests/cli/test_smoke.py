@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,21 @@ def test_an_empty_command_is_one_line(cli, command: str, tmp_path, monkeypatch: 
     result = cli(command, "--", "")
     assert result.code == 2
     assert result.err.strip().splitlines() == ["error: the command is empty: its first word must be a program"]
+
+
+@pytest.mark.parametrize("name", ["smoke", "smoke_rank1"])
+@pytest.mark.parametrize("command", ["smoke", "ci"])
+def test_a_file_in_the_way_of_the_recording_is_said_before_the_training_and_stays(cli, command, name, tmp_path):
+    ran, notes = tmp_path / "ran", tmp_path / "out" / name / "notes.txt"
+    notes.parent.mkdir(parents=True)
+    notes.write_text("mine")
+    result = cli(command, "--out", str(tmp_path / "out"), "--", sys.executable, "-c", f"open({str(ran)!r}, 'w')")
+    assert (result.code, result.out) == (2, "")
+    assert f"{name}: not a recorded run, and in the way of one; move it, or name another --out" in result.err
+    assert (notes.read_text(), ran.exists()) == ("mine", False)
+
+
+def test_an_empty_folder_is_not_in_the_way(cli, tmp_path):
+    (tmp_path / "out" / "smoke").mkdir(parents=True)
+    result = cli("smoke", "--out", str(tmp_path / "out"), "--", sys.executable, "-c", "print(1)")
+    assert "no optimizer step was seen" in result.err

@@ -1,9 +1,11 @@
 import json
+import re
 
 import pytest
 
-from trainscope.core.config import PROFILES, TrainScopeConfig, load_config
+from trainscope.core.config import TrainScopeConfig, load_config
 from trainscope.core.errors import ConfigError
+from trainscope.core.profiles import PROFILES
 
 DOCUMENTED_DEFAULTS = {
     "run_dir": "./trainscope_runs",
@@ -236,3 +238,42 @@ def test_a_folder_a_missing_file_and_one_that_is_not_utf8_are_one_line_each(tmp_
         with pytest.raises(ConfigError, match=f"^{tmp_path / name}: cannot be read \\({words}") as error:
             load_config(tmp_path / name)
         assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("told", "in_file", "message"),
+    [
+        ({"TRACE_EVERY_N_STEPS": "0"}, "{}", "environment: trace_every_n_steps = 0"),
+        ({"TRACE_EVERY_N_STEPS": "2"}, '{"rank": -1}', "PATH: rank = -1"),
+        ({"PROFILE": "foo"}, '{"profile": "debug"}', "environment: profile = 'foo'"),
+        ({"RANK": "1"}, '{"profile": "foo"}', "PATH: profile = 'foo'"),
+    ],
+)
+def test_a_wrong_value_is_told_with_the_place_that_it_comes_from(tmp_path, monkeypatch, told, in_file, message):
+    path = tmp_path / "recorder.json"
+    path.write_text(in_file)
+    for name, value in told.items():
+        monkeypatch.setenv(f"TRAINSCOPE_{name}", value)
+    with pytest.raises(ConfigError, match=re.escape(message.replace("PATH", str(path)))) as caught:
+        load_config(path)
+    assert str(caught.value).startswith(message.replace("PATH", str(path)))
+
+
+def test_a_wrong_value_of_the_environment_is_told_as_such_and_one_of_the_code_is_not(monkeypatch):
+    monkeypatch.setenv("TRAINSCOPE_TRACE_EVERY_N_STEPS", "0")
+    with pytest.raises(ConfigError, match=r"^environment: trace_every_n_steps = 0"):
+        load_config()
+    with pytest.raises(ConfigError, match=r"^trace_every_n_steps = -1"):
+        load_config({"trace_every_n_steps": -1})
+
+
+def test_two_places_may_make_a_window_that_neither_makes_alone(tmp_path, monkeypatch):
+    path = tmp_path / "recorder.toml"
+    path.write_text("full_resolution_window = 2000")
+    monkeypatch.setenv("TRAINSCOPE_SPIKE_WINDOW_BEFORE", "900")
+    assert load_config(path).spike_window_before == 900
+
+
+def test_a_profile_in_the_code_is_told_where_it_belongs():
+    with pytest.raises(ConfigError, match=r"unknown field 'profile'; .*load_config\(\{'profile': 'debug'\}\)"):
+        TrainScopeConfig(profile="debug")

@@ -164,7 +164,12 @@ SMOKE_PLANTED: Mapping[str, Run] = {
     "skipped_batches": smoke_run(
         batches=[{"given": 150, "trained": 50, "dropped": 100, "skipped_at_start": 0, "steps": [1]}]
     ),
-    "step_accounting": smoke_run({"smoke/backward_calls": 1.0 - ones(60, 70)}),
+    "step_accounting": smoke_run(
+        {
+            "smoke/backward_calls": 1.0 - ones(60, 70),
+            "train/grad_norm": np.where(ones(59, 70) > 0, 1.05, np.linspace(1.1, 1.0, STEPS)),  # that of step 59 stays
+        }
+    ),
     "repeated_batches": smoke_run({"smoke/batch_hash": np.full(STEPS, 5.0)}),
     "eval_mode": smoke_run({"smoke/eval_mode_modules": ones(40, value=3.0)}, eval_mode_modules=["drop"]),
     "initial_loss": smoke_run(initial_cross_entropy=9.0),

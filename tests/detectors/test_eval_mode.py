@@ -19,6 +19,7 @@ def test_train_mode_lost_after_an_evaluation_is_an_error_from_that_step_on():
 def test_a_model_that_never_was_in_train_mode_is_a_warning():
     run = smoke_run({"smoke/eval_mode_modules": np.full(STEPS, 3.0), "smoke/train_mode_modules": np.zeros(STEPS)})
     assert single(ID, run).severity is Severity.WARNING
+    assert single(ID, run).fixes[0].startswith("Call model.train() before the first step")
 
 
 def test_frozen_batch_norms_from_the_start_are_an_information():

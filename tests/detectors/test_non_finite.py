@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from trainscope.core.finding import Severity
+from trainscope.core.run import Series
 from trainscope.detectors.base import Skipped
 
 from .runs import at, falling, findings, judged, norms, only, run_of
@@ -71,3 +74,52 @@ def test_known_false_positive_a_metric_that_is_undefined_by_construction():
     x[:300] = np.nan
     found = only("non_finite", run_of({"train/explained_variance": x, "train/loss": falling()}))
     assert found.severity is Severity.INFO
+
+
+def _scaled(overflows, *, scale=1024.0, refused=True, loss=None):
+    """Return a run in mixed precision whose gradient is infinite at some points, clipped to NaN."""
+    norm, clipped = norms(), norms()
+    norm[overflows], clipped[overflows] = np.inf, np.nan
+    skipped = np.zeros(400)
+    skipped[overflows] = refused
+    metrics = {"train/loss": falling() if loss is None else loss, "train/grad_norm": norm}
+    metrics |= {"train/grad_norm_after_clip": clipped, "amp/grad_scale": np.full(400, scale)}
+    return run_of(metrics | {"amp/step_skipped": skipped})
+
+
+def test_an_overflow_whose_step_the_scaler_refused_is_part_of_mixed_precision():
+    assert findings("non_finite", _scaled([0, 1, 140, 280])) == []
+
+
+def test_an_overflow_that_the_optimizer_stepped_on_is_found_for_all_its_scale():
+    assert only("non_finite", _scaled([140], refused=False)).message == (
+        f"train/grad_norm is infinite at step {at(140)}. So is train/grad_norm_after_clip."
+    )
+
+
+def test_an_overflow_that_no_scale_explains_is_found_though_it_was_refused():
+    assert only("non_finite", _scaled([140], scale=1.0)).start_step == at(140)
+
+
+def test_a_refused_step_with_a_loss_that_is_not_finite_is_found():
+    loss = falling()
+    loss[140] = np.nan
+    found = only("non_finite", _scaled([140, 280], loss=loss))
+    assert (found.start_step, found.end_step, found.evidence["metrics"]) == (at(140), at(140), 3)
+
+
+def test_of_the_last_step_it_is_not_known_whether_it_was_refused():
+    run = _scaled([399])
+    unknown = replace(
+        run.series["amp/step_skipped"], step=run.series["amp/step_skipped"].step[:-1], value=np.zeros(399)
+    )
+    assert findings("non_finite", replace(run, series={**run.series, "amp/step_skipped": unknown})) == []
+
+
+def test_the_recorder_s_score_of_a_spike_is_no_metric_that_turned_infinite():
+    loss = falling()
+    loss[140] = np.nan
+    score = Series("recorder/spike_score", np.array([at(140)]), np.array([np.inf]))
+    run = run_of({"train/loss": loss})
+    found = only("non_finite", replace(run, series={**run.series, score.name: score}))
+    assert found.message == f"train/loss is NaN at step {at(140)}."

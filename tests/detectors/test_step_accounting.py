@@ -8,7 +8,8 @@ ID = "step_accounting"
 
 
 def test_steps_without_a_backward_are_found():
-    one = single(ID, smoke_run({"smoke/backward_calls": 1.0 - ones(60, 70)}))
+    kept = np.where(ones(59, 70) > 0, 0.7, np.linspace(1.0, 0.9, STEPS))  # the gradient of step 59 stays
+    one = single(ID, smoke_run({"smoke/backward_calls": 1.0 - ones(60, 70), "train/grad_norm": kept}))
     assert (one.start_step, one.end_step, one.evidence["steps"]) == (60, 69, 10)
 
 
@@ -20,3 +21,14 @@ def test_an_accumulation_that_keeps_changing_is_found():
 def test_a_short_last_window_of_each_epoch_is_normal():
     micro = np.where(np.arange(STEPS) % 5 == 4, 2.0, 4.0)
     assert found(ID, smoke_run({"micro_batches": micro})) == []
+
+
+def test_gradients_that_came_without_a_backward_are_no_fault():
+    other = np.linspace(1.0, 0.9, STEPS)
+    calls = np.zeros(STEPS)
+    assert found(ID, smoke_run({"smoke/backward_calls": calls, "train/grad_norm": other})) == []
+
+
+def test_steps_without_any_gradient_are_found():
+    none = {"smoke/backward_calls": np.zeros(STEPS), "train/grad_norm": np.zeros(STEPS)}
+    assert found(ID, smoke_run(none))[0].title == "Steps without a backward"

@@ -50,6 +50,18 @@ def test_a_small_loss_is_not_0():
     assert findings("zero_loss", run_of({"train/loss": x})) == []
 
 
+def test_a_loss_that_converged_to_nearly_0_is_not_0():
+    x = falling()
+    x[200:] = 5e-13
+    assert findings("zero_loss", run_of({"train/loss": x})) == []
+
+
+def test_only_the_points_of_the_stretches_are_counted():
+    one = only("zero_loss", run_of({"train/loss": zeroed((50, 51), (200, 260))}))
+    assert f"at 60 points from step {at(200)} to {at(259)}" in one.message
+    assert one.evidence["points"] == 60
+
+
 def test_reinforcement_learning_where_0_is_by_construction_is_not_judged():
     run = run_of({"train/loss": zeroed((100, 300)), "train/reward": falling()})
     assert isinstance(judged("zero_loss", run), Skipped)

@@ -73,3 +73,18 @@ def hurt(series: dict[str, FloatArray], at: int = AT, steps: int = 3, loss: floa
     """Let loss and gradient norm rise for a few steps."""
     series["train/loss"][at : at + steps] *= loss
     series["train/grad_norm"][at : at + steps] *= gradient
+
+
+def bad_batch_in_mixed_precision(*, refused: bool) -> Run:
+    """A bad batch a few steps after the loss scale overflowed, and the step was refused or taken."""
+    series, table = healthy(0), layers(0)
+    hurt(series)
+    series["batch/token_entropy"][AT : AT + 3] = 4.5
+    series["amp/grad_scale"], series["amp/step_skipped"] = np.full(STEPS, 1024.0), np.zeros(STEPS)
+    series["amp/step_skipped"][AT - 3] = refused
+    series["train/grad_norm"][AT - 3] = np.inf
+    for name in NAMES:
+        table[name, "grad_l2_norm"][AT - 3] = np.inf
+        table[name, "grad_nan_inf_ratio"] = np.zeros(STEPS)
+        table[name, "grad_nan_inf_ratio"][AT - 3] = 0.25
+    return run_of(series, table)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from smoke_runs import STEPS, smoke_run
 
 from trainscope.core.finding import Finding, Severity
+from trainscope.core.settings import Settings
 from trainscope.diagnosis.compare import same_curve
+from trainscope.report.against import analyze_against
 
 from .runs import said
 
@@ -37,6 +41,29 @@ def test_a_few_steps_and_what_is_no_loss_are_told_by_their_very_curve():
         smoke_run(),
         [smoke_run({"train/grad_norm_after_clip": np.full(STEPS, 1.02)})],
     )
+
+
+@pytest.mark.parametrize(
+    ("detector", "metric"),
+    [
+        ("clipping", "train/grad_norm_after_clip"),
+        ("non_finite_origin", "train/loss"),
+        ("optimizer_state", "optimizer/m_norm"),
+        ("skipped_batches", "smoke/batch_hash"),
+    ],
+)
+def test_a_fault_that_is_counted_is_news_though_it_leaves_the_curve_as_it_was(detector, metric):
+    run, base = smoke_run(), smoke_run()
+    assert not same_curve(replace(found(40, 149, metric), detector=detector), run, [base])
+    assert same_curve(found(40, 149, metric), run, [base])
+
+
+def test_clipping_too_early_fails_the_gate_though_nothing_was_clipped_in_either_run():
+    early = smoke_run({"smoke/clip_backward_calls": np.zeros(STEPS)})
+    analysis = analyze_against([early], [smoke_run()], Settings(gate="new"), "base")
+    (run,) = analysis.document.runs
+    assert {f.detector: f.status for f in run.findings if f.severity == "error"} == {"clipping": "new"}
+    assert analysis.document.verdict.status == "fail"
 
 
 @pytest.mark.parametrize("name", ["smoke/learning_rate_min", "smoke/learning_rate_max"])

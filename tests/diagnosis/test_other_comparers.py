@@ -63,6 +63,32 @@ def test_a_gradient_norm_of_another_size_is_found(factor):
     assert only(run, base, by="paired_signals").metric == "train/grad_norm"
 
 
+@pytest.mark.parametrize("onset", [0, 20, 60])
+def test_a_signal_is_of_another_size_from_the_step_on_at_which_it_became_so(onset):
+    late = np.where(np.arange(STEPS) < onset, FLAT, 4.0 * FLAT)
+    noisy = (np.arange(STEPS) - onset) % 7 == 6  # steps that are as in the baseline, now and then
+    late[noisy] = FLAT[noisy]
+    one = only(log(losses(), train__grad_norm=late), log(losses(), train__grad_norm=FLAT), by="paired_signals")
+    assert (one.start_step, one.end_step) == (onset, STEPS - 1)
+    assert one.message == (
+        f"train/grad_norm is 4 times the baseline's from step {onset} on (median over the last {STEPS * 2 // 3} steps)."
+    )
+
+
+def test_a_signal_that_is_off_at_two_steps_in_three_is_dated_by_them():
+    factor = np.where(np.arange(STEPS) % 30 < 20, 2.0, 1.0)
+    one = only(log(losses(), train__grad_norm=factor), log(losses(), train__grad_norm=FLAT), by="paired_signals")
+    assert one.start_step == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "part"), [("smoke__buffer_update", "batch norms"), ("model__weight_norm", "weight decay")]
+)
+def test_each_signal_has_a_remedy_of_its_own(name, part):
+    run, base = (log(losses(), **{name: value}) for value in (np.zeros(STEPS), FLAT))
+    assert part in only(run, base, by="paired_signals").fixes[0]
+
+
 def test_a_gradient_norm_of_about_the_same_size_is_no_finding():
     assert said(log(losses(), train__grad_norm=1.2 * FLAT), log(losses(), train__grad_norm=FLAT)) == {}
 

@@ -85,6 +85,23 @@ def test_weight_decay_on_the_same_parameters_or_on_another_model_is_no_finding()
     assert [one.title for one in found] == ["Another number of parameters"]
 
 
+def test_weight_decay_that_ends_with_the_learning_is_said_once():
+    stopped = base(not_in_optimizer=["emb.weight"], decayed=300)
+    assert [f.title for f in said(stopped, base(decayed=940))["parameter_change"]] == ["Parameters no longer learn"]
+    beyond = base(not_in_optimizer=["emb.weight"], decayed=299)
+    assert "Weight decay reaches other parameters" in {
+        f.title for f in said(beyond, base(decayed=940))["parameter_change"]
+    }
+
+
+def test_large_numbers_of_parameters_are_written_out():
+    large, larger = ({"model__trainable_numel": n, "model__numel": n} for n in (103_424, 105_472))
+    (one,) = said(base(**large), base(**larger))["parameter_change"]
+    assert one.message == "The model has 103424 trainable numbers, in the baseline 105472."
+    (one,) = said(base(decayed=103_424), base(decayed=105_472))["parameter_change"]
+    assert "acts on 103424 trained numbers" in one.message
+
+
 def test_parameters_of_another_type_are_found_unless_the_device_is_another():
     (one,) = said(base(env__dtype="bfloat16"), base(env__dtype="float32"))["parameter_change"]
     assert one.message == "Most parameters are bfloat16, in the baseline float32."

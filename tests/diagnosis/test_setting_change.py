@@ -25,6 +25,15 @@ def test_dropout_that_is_gone_is_found_though_the_loss_hardly_moves():
     assert one.message == "No dropout is on in training; in the baseline up to 0.1."
 
 
+def test_dropout_that_the_model_has_and_does_not_use_is_said_to_be_in_eval_mode():
+    silent = {"model__dropout": [0.1], "eval_mode_modules": ["drop"]}
+    one = only(run(moved=True, facts=silent), run(0.1), by="setting_change")
+    assert one.message.endswith("up to 0.1: the model has it still, and runs it in eval mode.")
+    assert one.fixes == ("Call model.train() before the training step.",)
+    gone = {"model__dropout": [], "eval_mode_modules": ["norm"]}
+    assert only(run(moved=True, facts=gone), run(0.1), by="setting_change").message.endswith("up to 0.1.")
+
+
 @pytest.mark.parametrize(
     "changed",
     [

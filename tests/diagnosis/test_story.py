@@ -12,7 +12,19 @@ from trainscope.core.run import Run, Series
 from trainscope.diagnosis.signs import Cause, Stage
 from trainscope.diagnosis.story import tell
 
-from .story_runs import AT, NAMES, STEPS, found_in, healthy, hurt, layers, only, run_of, stories
+from .story_runs import (
+    AT,
+    NAMES,
+    STEPS,
+    bad_batch_in_mixed_precision,
+    found_in,
+    healthy,
+    hurt,
+    layers,
+    only,
+    run_of,
+    stories,
+)
 
 SEEDS = pytest.mark.parametrize("seed", range(8))
 
@@ -93,6 +105,56 @@ def test_the_cause_that_was_put_in_is_named_first_at_its_step(made, cause, seed)
 
 
 @SEEDS
+@pytest.mark.parametrize("early", range(4))
+def test_weights_that_were_written_explain_a_loss_that_never_comes_back(seed, early):
+    """A divergence is dated by the turn of a fitted curve, some points before the loss leaps."""
+    series, table = healthy(seed), layers(seed)
+    table["b.fc.weight", "weight_l2_norm"][AT:] = 30.0
+    series["train/loss"][AT:] *= 1.9
+    series["train/grad_norm"][AT : AT + 8] *= 8.0
+    run = run_of(series, table)
+    turned = Finding(
+        "divergence", Severity.ERROR, "Loss diverges", "train/loss rises.", "train/loss", start_step=AT - early,
+        end_step=STEPS - 1, evidence={"score": 20.0},
+    )  # fmt: skip
+    (story,) = tell(run, [turned])
+    assert (story.cause, story.onset, story.loss_step) == (Cause.NUMERICS, AT, AT)
+    assert story.parameter == "b.fc.weight"
+
+
+def test_a_loss_that_creeps_up_began_where_it_turned():
+    series = healthy(0)
+    series["train/loss"][AT:] *= 1.0 + 0.02 * np.arange(STEPS - AT)
+    run = run_of(series)
+    turned = Finding(
+        "divergence", Severity.ERROR, "Loss diverges", "train/loss rises.", "train/loss", start_step=AT,
+        end_step=STEPS - 1, evidence={"score": 20.0},
+    )  # fmt: skip
+    (story,) = tell(run, [turned])
+    assert story.onset <= AT + 3
+
+
+@pytest.mark.parametrize("where", ["b.fc", None])
+def test_what_watched_the_forward_says_where_a_nan_was_born(where):
+    """All gradients are not finite at that step, and the first of them by name is none of it."""
+    series, table = healthy(0), layers(0)
+    for name in NAMES:
+        table[name, "grad_l2_norm"][AT:] = np.nan
+    series["train/loss"][AT:] = np.nan
+    series["train/grad_norm"][AT:] = np.nan
+    born = "in the loss itself" if where is None else f", first in GeluBackward0 at or after module {where}"
+    origin = Finding(
+        "non_finite_origin", Severity.ERROR, "Origin",
+        f"A value stopped being finite at step {AT} {born}; it reached x.", "train/loss",
+        layer=where, start_step=AT, end_step=AT,
+    )  # fmt: skip
+    run = run_of(series, table)
+    (story,) = tell(run, [*found_in(run), origin])
+    assert story.explanations[0].title == f"a value stopped being finite at step {AT} {born}"
+    assert story.explanations[0].layer == where
+
+
+@SEEDS
 def test_a_healthy_run_has_no_story(seed):
     assert stories(run_of(healthy(seed), layers(seed))) == ()
 
@@ -125,6 +187,13 @@ def test_a_bad_batch_is_a_suspect_and_a_leap_of_the_rate_has_none():
     assert only(rate_leap(0)).suspects == ()
 
 
+def test_an_overflow_of_the_loss_scale_whose_step_was_refused_is_not_blamed_for_the_batch_after_it():
+    refused, taken = (only(bad_batch_in_mixed_precision(refused=refused)) for refused in (True, False))
+    assert refused.explanations[0].cause is Cause.DATA
+    assert not any(sign.event == "stopped being finite" for sign in refused.signs)
+    assert any(sign.event == "stopped being finite" and sign.step == AT - 3 for sign in taken.signs)
+
+
 def test_the_layer_and_the_parameter_that_were_hurt_are_named():
     for made, layer in ((written_weights, "b.fc"), (one_gradient, "a.out"), (overflow, "b.proj")):
         story = only(made(0))
@@ -143,6 +212,31 @@ def test_an_update_that_holds_what_else_wrote_to_the_weights_names_it_too():
     story = only(run_of(series, table))
     assert (story.cause, story.parameter) == (Cause.NUMERICS, "b.fc.weight")
     assert "changed by themselves" in story.explanations[0].title
+
+
+def beside_a_spike(seed: int, how_odd: float, *, at: int = AT) -> Run:
+    """A bad batch among small ones, whose statistics vary so much that it is no finding by itself."""
+    series, table = healthy(seed), layers(seed)
+    hurt(series, AT, 2)
+    series["batch/token_entropy"] = 2.7 + 0.3 * np.clip(np.random.default_rng(seed).standard_normal(STEPS), -2, 2)
+    series["batch/token_entropy"][at : at + 2] = 2.7 + how_odd * 0.3
+    for name in NAMES:
+        table[name, "grad_l2_norm"][AT : AT + 2] *= 6.0
+    return run_of(series, table)
+
+
+@SEEDS
+def test_a_batch_that_is_odder_than_all_before_it_is_suspected_where_the_loss_spikes(seed):
+    story = only(beside_a_spike(seed, 6.0))
+    assert (story.cause, set(story.suspects)) == (Cause.DATA, {AT, AT + 1})
+    assert story.explanations[0].weight > 0.6
+    assert "is unlike those before it" in story.explanations[0].title
+
+
+@SEEDS
+def test_a_batch_like_others_before_it_or_at_another_step_is_not_suspected(seed):
+    assert only(beside_a_spike(seed, 2.5)).suspects == ()
+    assert only(beside_a_spike(seed, 6.0, at=AT + 4)).suspects == ()
 
 
 def test_a_plain_log_tells_less_and_says_what_is_missing():

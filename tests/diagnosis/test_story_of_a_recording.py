@@ -92,4 +92,4 @@ def test_a_nan_of_the_loss_is_not_placed_in_a_layer_that_is_only_first_in_the_li
     (story,) = [s for s in recorded(tmp_path, strike) if s.cause is Cause.NUMERICS]
     top = story.explanations[0]
     assert (top.layer, top.parameter) == (None, None)
-    assert top.title == f"the gradient stopped being finite at step {AT}"
+    assert top.title == f"the loss stopped being finite at step {AT}"

@@ -95,6 +95,22 @@ def test_masks_with_the_lowest_number_of_the_type_do_not_count(attach, stats):
     assert stats(reading, name)["attn_entropy"] == pytest.approx(truth(model, x)[1], rel=1e-4)
 
 
+def test_a_query_that_sees_no_key_has_no_part_in_the_mean(attach, stats):
+    model = Model("sdpa")
+    mask = torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril()
+    mask[3] = False
+    model.attn.forward = lambda x: F.scaled_dot_product_attention(*model.attn.split(x), attn_mask=mask)
+    probe = attach(model)
+    x = torch.randn(2, LENGTH, HEADS * SIZE)
+    model(x).sum().backward()
+    (reading,) = probe.read([probe.measure()])
+    q, k, _ = model.attn.split(x)
+    scores = (q @ k.transpose(-1, -2) / math.sqrt(SIZE))[0].detach().masked_fill(~mask, -torch.inf)
+    seen = torch.special.entr(scores[:, mask.any(-1)].softmax(-1)).sum(-1).mean().item()
+    name = "attn" if "attn" in reading.names else reading.names[-1]
+    assert stats(reading, name)["attn_entropy"] == pytest.approx(seen, rel=1e-4)
+
+
 def test_the_softmax_of_a_loss_or_a_router_is_not_attention(attach):
     class Other(nn.Module):
         def __init__(self):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -121,6 +123,9 @@ def test_a_loss_of_any_numeric_type_is_taken(scope_of, training, kind):
         ({"loss": 1.0, "batch_index": "7"}, r"^batch_index = '7': expected a whole number"),
         ({"loss": 1.0, "scaler": 1024.0}, r"^scaler = 1024\.0: expected a GradScaler"),
         ({"loss": 1.0, "optimizers": []}, r"^optimizers: the list is empty"),
+        ({"loss": 1.0, "step": True}, r"^step = True: expected a whole number"),
+        ({"loss": 1.0, "grad_norm_after_clip": "a"}, r"^grad_norm_after_clip = 'a': expected a number"),
+        ({"loss": 1.0, "grad_norm_after_clip": torch.ones(2)}, r"^grad_norm_after_clip: expected one real number"),
         ({"loss": 1.0, "optimizers": "adam"}, r"^optimizers = 'adam': expected an optimizer"),
         ({"loss": 1.0, "optimizers": ["adam"]}, r"^optimizers\[0\] = 'adam': not an optimizer"),
     ],
@@ -146,3 +151,26 @@ def test_a_device_that_cannot_be_used_is_told_when_the_recorder_is_made(training
     with pytest.raises(ConfigError, match=r"^device = ") as error:
         TrainScope(*training, TrainScopeConfig(device=device))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("wrong", [{"run_dir": "here"}, "recorder.yaml"])
+def test_a_config_that_is_none_is_told_with_the_way_out(training, wrong):
+    with pytest.raises(RecorderError, match=r"^config = .*: expected a TrainScopeConfig; load_config makes one"):
+        TrainScope(*training, wrong)
+
+
+def test_model_and_optimizer_the_wrong_way_round_are_told(training):
+    model, optimizer = training
+    with pytest.raises(RecorderError, match=r"^model = AdamW .*: expected a torch.nn.Module"):
+        TrainScope(optimizer, model)
+
+
+def test_what_the_optimizer_sets_is_in_the_meta_file_with_its_betas_and_a_rate_that_is_a_tensor(scope_of, training):
+    model, _ = training
+    optimizer = torch.optim.AdamW(model.parameters(), lr=torch.tensor(0.25), betas=(0.9, 0.95))
+    with scope_of(model, optimizer) as scope:
+        pass
+    (made,) = json.loads((scope.path / "meta.json").read_text())["optimizers"]
+    assert made["groups"][0]["betas"] == [0.9, 0.95]
+    assert made["groups"][0]["lr"] == 0.25
+    assert "params" not in made["groups"][0]

@@ -10,6 +10,9 @@ torch = pytest.importorskip("torch")
 from tests.recorder.conftest import batch_of, columns, loss_of, make_training  # noqa: E402
 from torch import nn  # noqa: E402
 
+from trainscope.detectors import by_id  # noqa: E402
+from trainscope.readers import read_runs  # noqa: E402
+
 pytestmark = pytest.mark.slow
 
 
@@ -62,6 +65,10 @@ def test_a_step_the_scaler_skips_is_no_spike_and_is_noted(scope_of, training):
     assert found["step_skipped"][:3] == [False, True, False]
     assert found["update_norm"][1] == 0
     assert found["grad_scale"][:3] == [1024, 1024, 512]
+    (run,) = read_runs(str(path))
+    assert math.isinf(run.series["train/grad_norm"].value[1])
+    non_finite = by_id("non_finite")
+    assert non_finite.detect(run, non_finite.params) == []
 
 
 def test_several_optimizers_are_all_recorded(scope_of):

@@ -13,6 +13,8 @@ from tests.recorder.conftest import batch_of, columns, loss_of  # noqa: E402
 
 from trainscope import AnomalyDetector, MetricPlugin  # noqa: E402
 from trainscope.core.errors import ConfigError  # noqa: E402
+from trainscope.readers import recorded  # noqa: E402
+from trainscope.readers.source import open_source  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -46,6 +48,13 @@ class EveryThird(AnomalyDetector):
     def update(self, value):
         self.seen += 1
         return 7.5 if self.seen % 3 == 0 else None
+
+
+class Evaluation(MetricPlugin):
+    name: ClassVar[str] = "eval"
+
+    def compute(self, model, optimizer, step):
+        return {} if step % 2 else {"loss": 3.0 - step}
 
 
 class Nameless(MetricPlugin):
@@ -85,6 +94,13 @@ def test_metrics_of_a_plug_in_become_rows(scope_of, training, entry):
     assert len(rows["step"]) == 16
     assert set(rows["plugin"]) == {"grad_ratio"}
     assert [v for m, v in zip(rows["metric"], rows["value"], strict=True) if m == "at"] == [0, 1, 2, 3]
+
+
+def test_a_plug_in_called_eval_hands_over_an_evaluation_loss(scope_of, training):
+    _, path, _ = record(scope_of, training, metric_plugins=[Evaluation])
+    (run,) = recorded.read_runs(open_source(path))
+    evaluation = run.get("eval/loss")
+    assert (evaluation.step.tolist(), evaluation.value.tolist()) == ([0, 2], [3.0, 1.0])
 
 
 def test_a_broken_plug_in_costs_its_own_numbers_only(scope_of, training):

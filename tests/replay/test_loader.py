@@ -103,6 +103,14 @@ def test_persistent_workers_live_on_and_positions_go_on_from_epoch_to_epoch():
     assert [b[0] for b in second] == [0, 4, 12, 16, 20, 24, 28, 32, 36]
 
 
+def test_workers_that_persist_from_an_earlier_use_of_the_loader_leave_batches_out_too():
+    inner = DataLoader(Numbers(), 4, num_workers=1, persistent_workers=True)
+    whole = seen(inner)
+    loader = SkippingDataLoader(inner, [1, 3])
+    assert [b[0] for b in seen(loader)] == [0, 8, 16, 20, 24, 28, 32, 36]
+    assert seen(inner) == whole
+
+
 def test_the_length_is_that_of_the_epoch_without_the_skipped():
     loader = SkippingDataLoader(shuffled(), [0, 7, 12])
     assert len(loader) == 8
@@ -125,6 +133,40 @@ def test_training_goes_on_in_the_middle_of_an_epoch():
     assert [b[0] for b in seen(loader)] == [16, 20, 28, 32, 36]
     assert loader.position == 30
     assert [b[0] for b in seen(loader)] == [0, 8, 12, 16, 20, 24, 28, 32, 36]
+
+
+class Endless:
+    """A sampler that does not say how long an epoch is."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(40))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DataLoader(Stream(), 4),
+        lambda: DataLoader(Numbers(), 4, sampler=Endless()),
+        lambda: DataLoader(Numbers(), 4, num_workers=1, sampler=Endless(), persistent_workers=True),
+    ],
+    ids=["stream", "sampler", "workers"],
+)
+def test_a_loader_without_a_length_is_wound_forward_over_whole_epochs_too(make):
+    loader = SkippingDataLoader(make(), [26, 31], start=24)
+    assert [b[0] for b in seen(loader)] == [16, 20, 28, 32, 36]
+    assert loader.position == 30
+    assert [b[0] for b in seen(loader)] == [0, 8, 12, 16, 20, 24, 28, 32, 36]
+    again = SkippingDataLoader(make(), [], start=20)
+    assert [b[0] for b in seen(again)] == [*range(0, 40, 4)]
+
+
+def test_a_generator_that_is_wound_past_its_end_gives_nothing():
+    assert seen(SkippingDataLoader(iter([torch.tensor([0])]), [], start=7)) == []
+
+
+def test_a_start_that_is_no_whole_number_is_refused():
+    with pytest.raises(TypeError):
+        SkippingDataLoader(DataLoader(Numbers(), 4), [], start=1.5)
 
 
 def test_a_loader_that_was_put_back_is_not_wound_forward():

@@ -116,6 +116,12 @@ def test_a_loss_that_never_moves_is_not_said_to_show_nothing(tmp_path: Path) -> 
     assert case.summary == "Trouble at step 0: nothing is learned. The loss shows it."
 
 
+def test_a_leak_is_the_case_and_not_the_ripples_at_its_floor() -> None:
+    case = report_run(str(Path(__file__).parents[2] / "examples" / "logs" / "leak.csv"), SETTINGS).file.case
+    assert case is not None
+    assert case.summary.startswith("Trouble at step 1: the answer leaks into the input")
+
+
 def test_the_trait_of_the_broken_runs_is_their_rate(survey: CaseFile) -> None:
     assert survey.survey is not None
     rate, spike = survey.survey.clusters

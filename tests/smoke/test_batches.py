@@ -153,3 +153,13 @@ def test_a_stream_that_one_process_reads_for_all_has_the_batches_of_all_at_each_
 def test_a_batch_of_a_second_epoch_can_be_dropped(record: Record, warm_script: Script):
     replay = record(*warm_script("epochs", "anew"), skip=(0, 7)).runs[0]
     assert positions(replay) == [1, 2, 3, 4, 5, 6, 8, 9, 10, 11]
+
+
+@pytest.mark.parametrize("how", ["draw", "load"])
+def test_batches_that_a_script_leaves_out_itself_count_too(record: Record, how: str):
+    whole = record(*script("leaving_out", how)).runs[0]
+    # Six batches an epoch; the last one of the first and the second of the next are among those left out.
+    assert positions(whole) == [0, 3, 4, 6, 8, 9, 10, 11]
+    assert set(whole.series["batch/count"].value) == {1.0}
+    replay = record(*script("leaving_out", how), skip=(4, 8)).runs[0]
+    assert positions(replay) == [0, 3, 6, 9, 10, 11]

@@ -86,7 +86,8 @@ def ci(
     """Run, judge, compare, report and gate in one go.
 
     COMMAND is a training command, run unchanged with the recorder injected; without one the settings file
-    says what to run (command) or to read (logs). The folder of one run serves as the --baseline of the next.
+    says what to run (command) or to read (logs). The folder of one run serves as the --baseline of the next,
+    which then needs an --out of its own.
     """
     given = {"steps": steps, "seed": seed, "timeout": timeout, "fail_on": fail_on, "gate": gate}
     lists = {"command": list(command), "baseline": list(baseline), "select": split(select), "ignore": split(ignore)}
@@ -100,6 +101,7 @@ def ci(
         raise ConfigError(
             "nothing to do: give a command after --, or --logs, or set command or logs in trainscope.toml"
         )
+    _keep_apart(settings.baseline, out)
     analysis = run_pipeline(settings, out)
     if not quiet:
         write_stdout(render_for_terminal(analysis.document, analysis.runs, sys.stdout, no_color=no_color))
@@ -108,6 +110,27 @@ def ci(
             kept = analysis.document.runs[0].source if len(analysis.runs) > 1 else str(out)
             say(f"next: keep it to compare other runs with: trainscope baseline save {shlex.quote(kept)}")
     return of_verdict(analysis.document.verdict.status)
+
+
+def _keep_apart(baselines: Sequence[str], out: Path) -> None:
+    """Refuse to replace a baseline by the run that is held against it: the next call would pass what this one fails.
+
+    Raises
+    ------
+    ConfigError
+        If `out` is a baseline, or one is of what an earlier run left there.
+    """
+    from trainscope.report.against import BUNDLE_FOLDER
+    from trainscope.smoke.record import RUN_NAME
+
+    for path in baselines:
+        whole, folder = Path(path).resolve(), out.resolve()
+        inside = whole.relative_to(folder).parts if whole.is_relative_to(folder) else None
+        if inside is not None and (not inside or inside[0].startswith((RUN_NAME, BUNDLE_FOLDER))):
+            raise ConfigError(
+                f"--baseline {path}: the run would replace it in --out {out}; name another --out, or keep the baseline "
+                f"elsewhere: trainscope baseline save {shlex.quote(path)}"
+            )
 
 
 def _settings(config: Path | None, changes: dict[str, object]) -> Settings:

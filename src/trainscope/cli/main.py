@@ -6,6 +6,7 @@ Subcommands are imported when they run, so that ``--help`` starts no numerical l
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -127,9 +128,15 @@ def _report(error: TrainscopeError) -> ExitCode:
 
 
 def main() -> NoReturn:
-    """Entry point of the ``trainscope`` command."""
+    """Run the command line, and end the process with its exit code, whenever Ctrl-C comes."""
     sys.excepthook = _report_bug
-    sys.exit(run())
+    try:
+        code = run()
+    except KeyboardInterrupt:
+        code = ExitCode.INTERRUPTED
+    # What is left is Python's own end: the work is done and its outcome stands.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(code)
 
 
 def _report_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,10 +45,11 @@ def original_of(config: ReplayConfig, file: Path, out: Path) -> Run:
     from trainscope.core.errors import ConfigError, NoDataError, ReadError
     from trainscope.readers import read_runs
     from trainscope.report.build import run_id
+    from trainscope.report.text import well_formed
 
     if config.source is None:
         raise ConfigError(f"--replay {file}: names no run to compare with; write it with trainscope replay --run")
-    if "\0" in config.source.path:
+    if "\0" in config.source.path or well_formed(config.source.path) != config.source.path:
         raise ConfigError(f"--replay {file}: source.path is not a usable path; write it anew with trainscope replay")
     place = file.parent / config.source.path
     if _is_special(place):
@@ -85,7 +87,7 @@ def prove(config: ReplayConfig, original: Run, smoke: Smoke, out: Path) -> ExitC
     from trainscope.report.replay import with_proof
 
     settings = load_settings(None)
-    again = read_runs(str(smoke.paths[0]))[0]
+    again = _same_rank(original, [run for path in smoke.paths for run in read_runs(str(path))])
     proof = compare(original, again, config, configure(settings, others=IDS))
     document = with_proof(again, settings, config, proof)
     write_file(out / DOCUMENT, document.to_json())
@@ -94,6 +96,13 @@ def prove(config: ReplayConfig, original: Run, smoke: Smoke, out: Path) -> ExitC
     if proof.verdict is Verdict.VERIFIED:
         return ExitCode.PASS
     return ExitCode.CANNOT_JUDGE if proof.verdict is Verdict.NOT_PROVEN else ExitCode.GATE_FAILED
+
+
+def _same_rank(original: Run, replay: Sequence[Run]) -> Run:
+    """Return the rank of a replay that reads the batches of the original, the first where there is none."""
+    from trainscope.diagnosis.ranks import rank_of
+
+    return next((run for run in replay if rank_of(run) == rank_of(original)), replay[0])
 
 
 def _lines(proof: Proof) -> list[str]:

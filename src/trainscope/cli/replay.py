@@ -98,24 +98,22 @@ def _planned(
     path: str, checkpoint: str | None, checkpoints: Path | None, config: Path | None, out: Path
 ) -> ReplayConfig | None:
     """Judge a run and plan from its first incident."""
-    from trainscope.cli.planning import places_of, plan_of
+    from trainscope.cli.planning import plan_of
 
     settings = settings_for(config, None, (), ())
-    run, folder = _run_of(path)
     named = Path("replay_config.json" if str(out) == STDOUT else out)
-    return plan_of(run, folder, settings, named, places_of(folder, checkpoint, checkpoints))
+    return plan_of(_runs_of(path), settings, named, checkpoint, checkpoints)
 
 
-def _run_of(path: str) -> tuple[Run, Path]:
-    """Return the run at a path, and its folder; of several ranks the first."""
+def _runs_of(path: str) -> list[Run]:
+    """Return the run at a path, or all ranks of the launch that is there."""
+    from trainscope.diagnosis.ranks import are_one_launch
     from trainscope.readers import find_logs, read_runs
 
     runs = [run for log in find_logs([path]) for run in read_runs(log)]
-    first = runs[0]
-    ranks = [run for run in runs if "smoke.rank" in run.config]
-    if len(runs) > 1 and len(ranks) < len(runs):
+    if not are_one_launch(runs):
         raise ConfigError(f"--run {path}: holds {len(runs)} runs; name one of them")
-    return first, Path(first.source)
+    return runs
 
 
 def _check(out: Path) -> None:

@@ -7,7 +7,7 @@ what the code itself passes.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,16 +17,20 @@ from trainscope.core import environment
 from trainscope.core.config_files import read_table
 from trainscope.core.config_values import encodes, plain
 from trainscope.core.errors import ConfigError, did_you_mean
-from trainscope.core.profiles import PROFILES
+from trainscope.core.profiles import with_profile
 
 MOST = 2**31 - 1
 """Of a number of steps: longer than any run, and it fits everywhere."""
 AtLeast0 = Annotated[int, Field(ge=0, le=MOST)]
 AtLeast1 = Annotated[int, Field(ge=1, le=MOST)]
+_ENVIRONMENT = "environment: "
 NAME_BYTES = 200
 """Of a run's name; file systems allow 255, and a number and the rank must fit behind it."""
 
-_MOVED = {"spike_threshold": "thresholds live in the detector: detector = {name = 'z_score', threshold = 3.5}"}
+_MOVED = {
+    "spike_threshold": "thresholds live in the detector: detector = {name = 'z_score', threshold = 3.5}",
+    "profile": "a profile is chosen in a file, in load_config({'profile': 'debug'}) or by TRAINSCOPE_PROFILE",
+}
 
 
 class TrainScopeConfig(BaseModel):
@@ -45,9 +49,9 @@ class TrainScopeConfig(BaseModel):
     run_name: str | None = None
     """Folder of this run; ``run_YYYYMMDD_HHMMSS`` if not given. A taken name gets ``-2``, ``-3``, ..."""
     full_resolution_window: AtLeast1 = 500
-    """The last steps of which every row is kept, at least."""
+    """The last steps of which every row is kept, at least; of ``global.arrow`` the last 100,000."""
     decimation_factor: AtLeast1 = 10
-    """Of older steps every n-th is kept (and all steps around a spike)."""
+    """Of n older steps the one with most statistics is kept (and, in ``spikes/``, all steps around a spike)."""
     spike_window_before: AtLeast0 = 50
     """Steps before a spike that are saved with it."""
     spike_window_after: AtLeast0 = 10
@@ -183,12 +187,12 @@ class TrainScopeConfig(BaseModel):
     @classmethod
     def from_yaml(cls, path: str | Path) -> TrainScopeConfig:
         """Read a YAML file, without looking at the environment."""
-        return cls(**_with_profile(read_table(Path(path)), {}))
+        return cls(**with_profile(read_table(Path(path)), {}))
 
     @classmethod
     def from_env(cls, prefix: str = environment.PREFIX) -> TrainScopeConfig:
         """Read the ``TRAINSCOPE_<FIELD>`` variables only."""
-        return cls(**_with_profile({}, _from_environment(prefix)))
+        return cls(**with_profile({}, _from_environment(prefix)))
 
 
 def load_config(source: str | Path | Mapping[str, Any] | TrainScopeConfig | None = None) -> TrainScopeConfig:
@@ -199,7 +203,7 @@ def load_config(source: str | Path | Mapping[str, Any] | TrainScopeConfig | None
     source : path, mapping, TrainScopeConfig or None
         A ``.yaml``, ``.yml``, ``.json`` or ``.toml`` file, which the environment overrides; a mapping,
         which overrides the environment; a config, which is returned as it is; None for the environment
-        alone. The key ``profile`` chooses one of :data:`PROFILES`.
+        alone. The key ``profile`` chooses one of `trainscope.core.profiles.PROFILES`.
 
     Raises
     ------
@@ -208,23 +212,20 @@ def load_config(source: str | Path | Mapping[str, Any] | TrainScopeConfig | None
     """
     if isinstance(source, TrainScopeConfig):
         return source
+    told = _from_environment()
     if source is None or isinstance(source, Mapping):
-        return TrainScopeConfig(**_with_profile(_from_environment(), source or {}))
+        given = source or {}
+        return _made(told, given, lambda field: _ENVIRONMENT if field in told.keys() - given.keys() else "")
     path = Path(source)
+    return _made(read_table(path), told, lambda field: _ENVIRONMENT if field in told else f"{path}: ")
+
+
+def _made(weak: Mapping[str, Any], strong: Mapping[str, Any], place: Callable[[str], str]) -> TrainScopeConfig:
+    """Return the settings of two sources, or say in which one they are wrong."""
     try:
-        return TrainScopeConfig(**_with_profile(read_table(path), _from_environment()))
+        return TrainScopeConfig(**with_profile(weak, strong))
     except ConfigError as error:
-        raise (
-            error if str(error).startswith((str(path), "environment")) else ConfigError(f"{path}: {error}")
-        ) from None
-
-
-def _with_profile(weak: Mapping[str, Any], strong: Mapping[str, Any]) -> dict[str, Any]:
-    merged = {**weak, **strong}
-    name = merged.pop("profile", "default")
-    if not isinstance(name, str) or name not in PROFILES:
-        raise ConfigError(f"profile = {name!r}: no such profile{did_you_mean(str(name), PROFILES)}")
-    return {**PROFILES[name], **merged}
+        raise ConfigError(f"{place(str(error).partition(' ')[0])}{error}") from None
 
 
 def _from_environment(prefix: str = environment.PREFIX) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from trainscope.core.run import Run, Scalar, Series
 
 BATCH = ("smoke/target_hash", "smoke/batch_hash", "smoke/input_hash", "smoke/data_order_hash")
 """Identities of a step's data; one that agrees is enough: rounding moves inputs, a rewritten loader its own hash."""
+MOST = 2**53 - 1
+"""Largest number of anything that is counted: the largest that a float has exactly."""
 RANDOM = ("smoke/rng_hash",)
 PROVENANCE = {
     "seed": "smoke.seed",
@@ -89,6 +91,12 @@ def number(run: Run, key: str) -> float | None:
     """Return a fact that is a number, None where it is absent."""
     value = run.config.get(key)
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def count(run: Run, key: str) -> int | None:
+    """Return a whole number from 0 on, None where there is none."""
+    value = number(run, key)
+    return int(value) if value is not None and 0 <= value <= MOST else None
 
 
 def parameters(run: Run) -> tuple[Parameter, ...]:

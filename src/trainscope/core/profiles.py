@@ -6,6 +6,8 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
+from trainscope.core.errors import ConfigError, did_you_mean
+
 PROFILES: Mapping[str, Mapping[str, Any]] = types.MappingProxyType(
     {
         "default": {},
@@ -30,3 +32,18 @@ PROFILES: Mapping[str, Mapping[str, Any]] = types.MappingProxyType(
     }
 )
 """Named bundles of defaults, chosen with the key ``profile`` or the variable ``TRAINSCOPE_PROFILE``."""
+
+
+def with_profile(weak: Mapping[str, Any], strong: Mapping[str, Any]) -> dict[str, Any]:
+    """Return two tables of settings as one, on top of the profile that they choose.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such profile.
+    """
+    merged = {**weak, **strong}
+    name = merged.pop("profile", "default")
+    if not isinstance(name, str) or name not in PROFILES:
+        raise ConfigError(f"profile = {name!r}: no such profile{did_you_mean(str(name), PROFILES)}")
+    return {**PROFILES[name], **merged}

@@ -50,7 +50,8 @@ class Settings(BaseModel):
     fail_on: FailOn = "warning"
     """The least severity that fails the gate."""
     gate: Literal["all", "new"] = "all"
-    """Whether known findings (those the baseline has) fail the gate too."""
+    """Whether known findings (those the baseline has) fail the gate too; of `trainscope ci` with a baseline the default
+    is "new"."""
     select: list[str] = Field(default_factory=list)
     """Detector ids to run; empty means all."""
     ignore: list[str] = Field(default_factory=list)
@@ -66,7 +67,7 @@ class Settings(BaseModel):
     steps: int = Field(default=200, ge=1)
     """Optimizer steps of a smoke run."""
     seed: int | None = Field(default=None, ge=0)
-    """Seed of a smoke run; None leaves the script's own alone."""
+    """Seed of a smoke run; unset leaves the script's own alone."""
     timeout: float = Field(default=3600.0, gt=0)
     """Seconds after which a smoke run is ended, and has failed."""
     detectors: dict[str, dict[str, Any]] = Field(default_factory=dict)

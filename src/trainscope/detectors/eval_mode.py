@@ -71,7 +71,11 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             end_step=steps[-1],
             peak_step=steps[0],
             evidence={"modules": float(np.max(modules.value)), "steps": len(steps)},
-            fixes=("Call model.train() after each evaluation, before the next training step.",),
+            fixes=(
+                "Call model.train() after each evaluation, before the next training step."
+                if lost
+                else "Call model.train() before the first step; if these modules are meant to be frozen, ignore this.",
+            ),
         )
     ]
 

@@ -5,6 +5,9 @@ What it finds
 Algorithm
     ``isfinite`` on every point. Metrics that are bad in one stretch, or begin within three logging
     intervals of each other, are one incident and one finding, named after the loss where it is among them.
+    Gradients that overflowed under a loss scale above 1 and with a finite loss, in a step that the
+    GradScaler refused, do not count: it tries larger scales on purpose. At a scale of 1 or less they
+    overflow by themselves, and do. The recorder's own spike score, infinite by definition, never does.
 Parameters
     None.
 False positives
@@ -13,9 +16,11 @@ False positives
     that reason.
 Misses
     A trainer that replaces the NaN before it logs it (Hugging Face `logging_nan_inf_filter`); see
-    zero_loss, and the recorder for the raw loss.
+    zero_loss, and the recorder for the raw loss. One batch whose gradient alone is not finite, where the
+    GradScaler refused the step.
 Reference
-    IEEE 754. keras-team/keras#4848 and huggingface/trl#6702 for what users expect.
+    IEEE 754. keras-team/keras#4848 and huggingface/trl#6702 for what users expect; torch.amp.GradScaler
+    for refused steps.
 """
 
 from __future__ import annotations
@@ -26,11 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.core.finding import Finding, Severity
+from trainscope.core.loss_scale import overflowed_on_purpose
 from trainscope.core.metrics import LOSS_KINDS, Kind, kind
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped
 
 _SERIOUS = LOSS_KINDS | {Kind.GRAD_NORM, Kind.LEARNING_RATE}
+_SPIKE_SCORE, _AFTER_CLIP = "recorder/spike_score", "train/grad_norm_after_clip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:  # noqa: ARG001
     """Return one finding for each incident: metrics that turn non-finite together are one."""
     if not any(len(s) for s in run.series.values()):
         return Skipped("needs any metric")
-    bad = [_Bad(s, np.flatnonzero(~np.isfinite(s.value))) for s in run.series.values()]
+    bad = [_Bad(s, _bad_points(s, run)) for s in run.series.values() if s.name != _SPIKE_SCORE]
     bad = sorted((b for b in bad if len(b.at)), key=lambda b: (not b.serious, b.first, not b.is_loss))
     incidents: list[list[_Bad]] = []
     for one in bad:
@@ -52,6 +59,14 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:  # noqa: ARG001
         else:
             near.append(one)
     return [_finding(group[0], group[1:]) for group in incidents]
+
+
+def _bad_points(series: Series, run: Run) -> NDArray[np.intp]:
+    """Return where `series` is not finite and no loss scale made it so."""
+    at = np.flatnonzero(~np.isfinite(series.value))
+    if not len(at) or not (kind(series.name) is Kind.GRAD_NORM or series.name == _AFTER_CLIP):
+        return at
+    return at[~np.isin(series.step[at], overflowed_on_purpose(run))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

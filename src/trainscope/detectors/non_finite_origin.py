@@ -21,6 +21,7 @@ Reference
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,8 @@ from trainscope.detectors.base import Detector, Skipped, needs_smoke, number
 from trainscope.detectors.parameters_not_training import listed
 
 SKIPPED = "amp/step_skipped"
+LOSS, GRADIENT = "train/loss", "train/grad_norm"
+AFTERWARDS = " in a gradient, while the loss of that step is finite: it came in the backward pass or after it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     step = int(first)
     names = facts.names(run, "smoke.nonfinite_gradients")
     weights = facts.positive_steps(run.get("smoke/weights_nonfinite"))
-    where = _where(run)
+    after_loss = _is_finite_at(run, LOSS, step)
+    where = AFTERWARDS if after_loss else _where(run)
     reached = f"; it reached the gradients of {listed(names, params.shown)}" if names else ""
     poisoned = f"; the weights are not finite from step {weights[0]} on" if weights else ""
     return [
@@ -62,18 +66,39 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             severity=Severity.ERROR,
             title="Origin of the first NaN or infinity",
             message=f"A value stopped being finite at step {step}{where}{reached}{poisoned}.",
-            metric="train/loss",
-            layer=_text(run, "module") or (names[0] if names else None),
+            metric=GRADIENT if after_loss else LOSS,
+            layer=_layer(run, names, after_loss=after_loss),
             start_step=step,
             end_step=step,
             peak_step=step,
             evidence={"step": step, "tensors": len(names)},
             fixes=(
-                "Guard the operation: an epsilon in a division or logarithm, a mean over a set that may be empty.",
+                "Look at what changes gradients after the backward pass, and at the backward of functions of your own; "
+                "torch.autograd.set_detect_anomaly(True) names an operation."
+                if after_loss
+                else "Guard the operation: an epsilon in a division or logarithm, a mean over a set that may be empty.",
                 "Skip the step before it reaches the weights, and go back to a checkpoint if it did.",
             ),
         )
     ]
+
+
+def _layer(run: Run, names: Sequence[str], *, after_loss: bool) -> str | None:
+    """Return the module or parameter that it began in, None where that is unknown or was not in the model."""
+    if not after_loss:
+        # The module named beside a fault of the loss or of the input is the last good one.
+        return (
+            None if _text(run, "place") in ("loss", "input") else _text(run, "module") or (names[0] if names else None)
+        )
+    # Clipping by the norm spreads one NaN to every gradient: where all have it, the first is no place.
+    return names[0] if names and len(names) < len(facts.parameters(run)) else None
+
+
+def _is_finite_at(run: Run, metric: str, step: int) -> bool:
+    """Tell whether a metric is there and finite at a step: what is recorded of a later loss then says nothing."""
+    series = run.get(metric)
+    value = np.array([]) if series is None else series.value[series.step == step]
+    return bool(len(value)) and bool(np.isfinite(value).all())
 
 
 def _where(run: Run) -> str:

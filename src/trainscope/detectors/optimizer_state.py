@@ -4,10 +4,11 @@ What it finds
     A step counter in the optimizer's state that falls, or a new optimizer object whose moments are far smaller
     than those of the one before: an optimizer built anew each epoch, or a resume that does not load its state.
 Algorithm
-    Exact where the optimizer counts its steps (Adam and kin). Where it does not (SGD with momentum): another
-    optimizer was constructed, and the norm of all momentum buffers fell to less than ``kept`` of what it was
-    within that step. In a run of the Python recorder, which has no counter: the norm of Adam's second moments fell
-    to less than ``second`` of what it was, faster than beta2 lets it decay.
+    Exact where the optimizer counts its steps (Adam and kin): the counter of one parameter, so that another model,
+    parameters that join later and optimizers that take turns lose nothing. Where it does not (SGD with momentum):
+    another optimizer was constructed, and the norm of all momentum buffers fell to less than ``kept`` of what it was
+    within that step. In a run of the Python recorder, which has no counter: the norm of Adam's second moments fell to
+    less than ``second`` of what it was, faster than beta2 lets it decay.
 Parameters
     kept: share of the moments' norm that survives an ordinary step.
     second: share of the second moments' norm that survives four ordinary steps.
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trainscope.core import facts
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
 from trainscope.detectors.base import Detector, Skipped, needs_smoke
@@ -32,6 +34,7 @@ from trainscope.detectors.base import Detector, Skipped, needs_smoke
 SECOND = "optimizer/v_norm"
 NEAR = 4
 """Steps between two recorded moments that may be compared: every third is recorded, none while the state is empty."""
+LOST, FIRST = "smoke/optimizer_state_lost", "smoke/optimizer_is_first"
 COUNTER, CREATED, MOMENTS = "smoke/optimizer_state_step", "smoke/optimizers_created", "optimizer/m_norm"
 
 
@@ -77,7 +80,10 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
 
 
 def _counter_falls(run: Run) -> list[int]:
-    counter = run.get(COUNTER)
+    lost = run.get(LOST)
+    if lost is not None:
+        return facts.positive_steps(lost)
+    counter = run.get(COUNTER)  # a recording from before the counters were watched one by one
     if counter is None:
         return []
     return [int(s) for s in counter.step[1:][np.diff(counter.value) < 0]]
@@ -99,7 +105,8 @@ def _moments_gone(run: Run, params: Params) -> list[int]:
     step, a, b = np.intersect1d(created.step, moments.step, assume_unique=True, return_indices=True)
     fresh = np.diff(created.value[a]) > 0
     norm = moments.value[b]
-    return [int(s) for s in step[1:][fresh & (norm[1:] < params.kept * norm[:-1])]]
+    first = set(facts.positive_steps(run.get(FIRST)))
+    return [int(s) for s in step[1:][fresh & (norm[1:] < params.kept * norm[:-1])] if int(s) not in first]
 
 
 DETECTOR = Detector("optimizer_state", "Optimizer state lost", (COUNTER, CREATED, MOMENTS), Params(), detect)

@@ -5,8 +5,10 @@ What it finds
     or that no step changes by a single bit; and a model all of whose gradients are exactly 0.
 Algorithm
     Exact, from a smoke run: membership by identity, change bit by bit, at every step. Nothing is judged while the
-    learning rate is 0 at every step. Experts of a mixture that get no token are an information, because routing
-    decides that; the comparison with a baseline says whether they used to learn.
+    learning rate is 0 at every step. A vector whose gradient is never more than rounding is an information: it
+    cancels out of the loss, as a bias before a batch norm and that of attention's keys do. Experts of a mixture that
+    get no token are an information, because routing decides that; the comparison with a baseline says whether they
+    used to learn.
 Parameters
     shown: how many names a message spells out.
 False positives
@@ -55,6 +57,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     frozen = set(facts.names(run, "smoke.frozen"))
     never = tuple(n for n in facts.names(run, "smoke.never_gradient") if n not in frozen)
     still = tuple(n for n in facts.names(run, "smoke.never_moved") if n not in frozen and n not in never)
+    cancels = set(facts.names(run, "smoke.never_weighed"))
     idle = tuple(n for n in (*never, *still) if is_expert(n))
     found = [
         _finding("in no optimizer", "left_out", used, Severity.ERROR, params),
@@ -75,8 +78,15 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         _finding(
             "given a gradient but never changed by a step",
             "unmoved",
-            tuple(n for n in still if n not in idle),
+            tuple(n for n in still if n not in idle and n not in cancels),
             Severity.ERROR,
+            params,
+        ),
+        _finding(
+            "given a gradient that cancels out, and never changed by a step",
+            "cancels",
+            tuple(n for n in still if n not in idle and n in cancels),
+            Severity.INFO,
             params,
         ),
         _finding("experts that no step changed", "idle_experts", idle, Severity.INFO, params),

@@ -16,8 +16,9 @@ Parameters
     covered: least share of the different samples to be expected from drawing with replacement.
     fresh: least share of them that come for the first time in the second half.
 False positives
-    Overfitting one batch on purpose, as a test of the model; weighted sampling of data in which a class is rarer
-    than one in a hundred.
+    Training on all of the data at once (a graph, collocation points), and overfitting one batch on purpose: both look
+    like a batch that was taken out of the loop by mistake; switch the detector off there. Weighted sampling of data
+    in which a class is rarer than one in a hundred.
 Misses
     Data without a DataLoader that repeat in another order, or augmented.
 Reference

@@ -9,8 +9,11 @@ Algorithm
     generator rightly leaves gradients in the discriminator that nobody wants.
 Parameters
     steps: least number of steps at which it must happen.
+    share: share of the steps above which gradients thrown away are a fault and not an information.
 False positives
-    None known: accumulation over micro-batches happens before the step, and is not stale.
+    Gradients that are read and combined by hand before they are cleared, as projections of several tasks' do.
+    Accumulation over micro-batches happens before the step, and is not stale; weights that were moved by hand
+    between (sharpness-aware minimisation) have used their gradients.
 Misses
     A custom optimizer that clears its gradients itself but late.
 Reference
@@ -35,6 +38,8 @@ class Params:
 
     steps: int = 2
     """Once may be a warm-up before the loop."""
+    share: float = 0.1
+    """Of the steps; a loop that now and then leaves out a bad batch throws its gradients away on purpose."""
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
@@ -48,6 +53,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         findings.append(
             _finding(
                 STALE,
+                Severity.ERROR,
                 "Gradients not cleared",
                 f"At {len(stale)} steps the gradients of the step before were still there at the first backward: "
                 "they are added to the new ones.",
@@ -60,6 +66,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         findings.append(
             _finding(
                 DISCARDED,
+                Severity.ERROR if len(discarded) > params.share * run_steps(run) else Severity.INFO,
                 "Gradients thrown away",
                 f"At {len(discarded)} steps zero_grad came after a backward and before the step: its gradients "
                 "never reached the optimizer.",
@@ -70,10 +77,16 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     return findings
 
 
-def _finding(metric: str, title: str, message: str, steps: list[int], fix: str) -> Finding:
+def run_steps(run: Run) -> int:
+    """Return how many steps tell whether gradients were thrown away."""
+    series = run.get(DISCARDED)
+    return 0 if series is None else len(series)
+
+
+def _finding(metric: str, severity: Severity, title: str, message: str, steps: list[int], fix: str) -> Finding:
     return Finding(
         detector="stale_gradients",
-        severity=Severity.ERROR,
+        severity=severity,
         title=title,
         message=message,
         metric=metric,

@@ -3,8 +3,9 @@
 What it finds
     Steps before which no backward ran, and an accumulation whose number of micro-batches keeps changing.
 Algorithm
-    Exact counts, from a smoke run. Two numbers of micro-batches are normal (the last window of an epoch is often
-    short); three or more at over ``share`` of the steps are not.
+    Exact counts, from a smoke run. A step without a backward whose gradient is not that of the step before (nor what
+    clipping left of it) got one by other means, such as ``torch.autograd.grad``. Two numbers of micro-batches are
+    normal (the last window of an epoch is often short); three or more at over ``share`` of the steps are not.
 Parameters
     steps: least number of steps without a backward.
     share: largest share of the steps that may differ from the usual number of micro-batches.
@@ -18,14 +19,18 @@ Reference
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from trainscope.core.finding import Finding, Severity
-from trainscope.core.run import Run
+from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, needs_smoke, number
 
+NORM, CLIPPED = "train/grad_norm", "train/grad_norm_after_clip"
+ROUNDING = 1e-6
+"""Relative difference of a norm that is summed twice over the same numbers."""
 BACKWARD, MICRO = "smoke/backward_calls", "micro_batches"
 
 
@@ -46,7 +51,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         return skip
     backward, micro = run.get(BACKWARD), run.get(MICRO)
     findings = []
-    empty = [] if backward is None else [int(s) for s in backward.step[backward.value == 0]]
+    empty = [] if backward is None else _empty(run, backward)
     if len(empty) >= params.steps:
         findings.append(
             Finding(
@@ -81,6 +86,20 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
                 )
             )
     return findings
+
+
+def _empty(run: Run, backward: Series) -> list[int]:
+    """Return the steps without a backward that have no gradient, or still that of the step before."""
+    before, after = run.get(NORM), run.get(CLIPPED)
+    norms = {} if before is None else dict(zip(before.step.tolist(), before.value.tolist(), strict=True))
+    clipped = {} if after is None else dict(zip(after.step.tolist(), after.value.tolist(), strict=True))
+    found = []
+    for step in backward.step[backward.value == 0].tolist():
+        norm = norms.get(step, 0.0)
+        last = [kept[step - 1] for kept in (norms, clipped) if step - 1 in kept]
+        if not norm or any(math.isclose(norm, one, rel_tol=ROUNDING) for one in last):
+            found.append(int(step))
+    return found
 
 
 DETECTOR = Detector("step_accounting", "Steps and micro-batches do not add up", (BACKWARD, MICRO), Params(), detect)

@@ -1,7 +1,7 @@
 """zero_loss: the training loss is exactly 0 where it should not be.
 
 What it finds
-    Two or more points in a row at which the training loss is 0 (below 1e-12 in size) after it was not.
+    Two or more points in a row at which the training loss is exactly 0 after it was not.
 Algorithm
     Direct comparison. Runs that are 0 from the first point on, reinforcement learning, and the losses of a
     game of two networks are left out: there a player that has won is at 0, and gan_imbalance says so.
@@ -18,8 +18,6 @@ Reference
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
 
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.robust import stretches
@@ -42,13 +40,13 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         return losses
     findings = []
     for loss in losses:
-        zero = np.abs(loss.value) < 1e-12
+        zero = loss.value == 0.0
         if zero.all() or zero[0]:
             continue
         edges = stretches(zero)
         spans = [(a, b - 1) for a, b in edges if b - a >= params.points]
         if spans:
-            findings.append(_finding(loss, spans, int(zero.sum())))
+            findings.append(_finding(loss, spans, sum(b - a + 1 for a, b in spans)))
     return findings
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
 from trainscope.detectors.base import Skipped
-from trainscope.diagnosis.signs import Story
+from trainscope.diagnosis.signs import Stage, Story
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,9 +49,15 @@ class Case:
 
 def main_story(stories: Sequence[Story], findings: Sequence[Finding]) -> Story | None:
     """Return the story that matters: one that the loss shows, of the worst finding, the earliest; None of none."""
+    return min(stories, key=lambda s: (not _shows_in_loss(s), -severity_of(s, findings), s.onset), default=None)
 
-    def severity(story: Story) -> int:
-        told = {sign.detector for sign in story.signs}
-        return max((f.severity for f in findings if f.detector in told), default=Severity.INFO)
 
-    return min(stories, key=lambda s: (s.loss_step is None, -severity(s), s.onset), default=None)
+def severity_of(story: Story, findings: Sequence[Finding]) -> Severity:
+    """Return the severity of the worst finding that a story tells of."""
+    told = {sign.detector for sign in story.signs}
+    return max((f.severity for f in findings if f.detector in told), default=Severity.INFO)
+
+
+def _shows_in_loss(story: Story) -> bool:
+    # A lasting symptom says no step, so its story has no `loss_step`; the loss shows it all the same.
+    return any(sign.stage is Stage.LOSS for sign in story.signs)

@@ -25,6 +25,7 @@ from trainscope.diagnosis import (
     first_difference,
     first_step,
     learning_rate_change,
+    length_change,
     paired_loss,
     paired_signals,
     parameter_change,
@@ -43,6 +44,7 @@ COMPARERS: tuple[Comparer[Any], ...] = (
     learning_rate_change.COMPARER,
     setting_change.COMPARER,
     data_change.COMPARER,
+    length_change.COMPARER,
     cost_change.COMPARER,
     provenance.COMPARER,
     first_difference.COMPARER,
@@ -51,6 +53,8 @@ BAND, LEAST_BAND = 0.05, 20
 """Half the width of the band that another seed explains, of a loss or its range; steps to tell it by."""
 CURVE = 0.01
 """Relative difference under which two curves are one, at every step of a finding."""
+COUNTED = frozenset({"clipping", "non_finite_origin", "optimizer_state", "skipped_batches"})
+"""Detectors that count calls or read facts: the metric that they name is where it shows, not what they judge."""
 IDS: tuple[str, ...] = tuple(comparer.id for comparer in COMPARERS)
 
 
@@ -136,9 +140,10 @@ def compare_runs(run: Run, baselines: Sequence[Run], settings: Settings) -> Comp
 def same_curve(finding: Finding, run: Run, baselines: Sequence[Run]) -> bool:
     """Tell whether a baseline has the very curve that a finding is about: then it is no news, whatever was said of it.
 
-    A detector's threshold may fall between two curves that differ by rounding.
+    A detector's threshold may fall between two curves that differ by rounding. What is counted has no threshold, and
+    may leave the curve as it was.
     """
-    if finding.metric is None or finding.layer is not None or finding.start_step is None:
+    if finding.detector in COUNTED or finding.metric is None or finding.layer is not None or finding.start_step is None:
         return False
     mine = run.get(finding.metric)
     if mine is None:

@@ -3,8 +3,8 @@
 What it finds
     A loader that lost its shuffling: indices asked for in order that were not in the baseline, or epochs that were
     all different there and are all alike now; augmentation that is lost, or new; a data set of another size (a
-    subset, a sampler that no longer splits it over ranks); training on fewer or more different samples; evaluation
-    on samples that were trained on; processes that no longer split the samples between them; inputs of another mean or
+    subset, a sampler that no longer splits it over ranks); training on fewer or more different samples; evaluation on
+    samples that were trained on; processes that no longer split the samples between them; inputs of another mean or
     spread, in training or in evaluation.
 Algorithm
     Exact hashes of two smoke runs, what the loaders' samplers draw from, the number of different samples among the

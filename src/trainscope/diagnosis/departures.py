@@ -26,6 +26,8 @@ SCORE = 8.0
 BEYOND = 1.25
 """A departure must also be this many times as large as anything in the history: per-layer statistics have heavy
 tails, and hundreds of them are looked at."""
+BESIDE_SCORE, BESIDE_BEYOND = 4.0, 1.5
+"""The same two of a quantity that is looked at for one reason at one step: few looks need less, and a clear lead."""
 LEAST_SIGMA = 0.02
 """Of the level (or in the logarithm), so that a smooth series does not alarm at a ripple."""
 
@@ -54,6 +56,10 @@ class Watch:
     offset: float = 0.0
     least: float = 0.4
     """Smallest change: of the logarithm (0.4 is half as much again), else in the unit of the value."""
+    score: float = SCORE
+    """Scaled MADs."""
+    beyond: float = BEYOND
+    """Times the farthest point of the history."""
 
 
 def departures(step: IntArray, values: FloatArray, watch: Watch, first: int, last: int) -> list[Departure | None]:
@@ -104,10 +110,10 @@ def _of_finite(
     spread = MAD_TO_SIGMA * np.median(np.abs(usual - centre), axis=1, keepdims=True)
     floor = LEAST_SIGMA * (1.0 if watch.log else np.abs(np.median(level, axis=1, keepdims=True)))
     sigma = np.maximum(np.maximum(spread, floor), np.finfo(np.float64).tiny)
-    most = BEYOND * np.max(np.abs(usual - centre), axis=1, keepdims=True)
+    most = watch.beyond * np.max(np.abs(usual - centre), axis=1, keepdims=True)
     signed = (rest - centre)[:, past - width :]
     size = np.maximum(signed if watch.up else -np.inf, -signed if watch.down else -np.inf)
-    out = (size >= SCORE * sigma) & (size >= most) & (size >= watch.least)
+    out = (size >= watch.score * sigma) & (size >= most) & (size >= watch.least)
     score = size / sigma
     return [
         _first(out[k], score[k], step[past:], values[k, past:], level[k, past - width :], watch)

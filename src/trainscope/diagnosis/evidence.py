@@ -11,7 +11,7 @@ import numpy as np
 from trainscope.core.finding import Finding
 from trainscope.core.run import LayerTable, Run
 from trainscope.diagnosis.departures import LEAST_HISTORY, LEVEL
-from trainscope.diagnosis.looking import ITSELF
+from trainscope.diagnosis.looking import ITSELF, STOPPED
 from trainscope.diagnosis.signs import Cause, Sign, Stage
 from trainscope.diagnosis.watched import LAYERS, SERIES
 
@@ -60,6 +60,14 @@ class Evidence:
     def detector(self, *ids: str) -> Sign | None:
         """Return the first sign that is a finding of one of these detectors."""
         return next((s for s in self.signs if s.detector in ids), None)
+
+    def is_everywhere(self, sign: Sign) -> bool:
+        """Tell whether all layers stopped being finite at once: clipping spreads one NaN to all, and none is first."""
+        if sign.event != STOPPED or self.run.layers is None:
+            return False
+        same = {s.where for s in self.signs if (s.signal, s.step, s.event) == (sign.signal, sign.step, STOPPED)}
+        table = self.run.layers  # modules without parameters stand in it for their activations
+        return len(same) > 1 and same >= {n for n in table.layers() if len(table.series(n, "grad_l2_norm"))}
 
     @property
     def loss(self) -> Sign | None:

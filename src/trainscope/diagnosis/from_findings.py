@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+import numpy as np
+
 from trainscope.core.finding import Finding
 from trainscope.core.metrics import LOSS_KINDS, Kind, kind
-from trainscope.core.run import Run
+from trainscope.core.run import Run, Series
 from trainscope.diagnosis.signs import Sign, Stage
 
 
@@ -33,6 +35,14 @@ class Told:
     manner: Manner = Manner.INCIDENT
 
 
+FITTED = frozenset({"divergence", "loss_shift"})
+"""Detectors whose first step is the turn of a fitted curve: a leap comes up to a few points later."""
+NEAR, NEAR_SHARE = 4, 50
+"""Points in which that leap is looked for: 4, or two of the hundred blocks into which they cut a run."""
+LEVEL, LEAST_HISTORY = 25, 8
+"""Points before that say what was usual, and how many there must be."""
+AWAY, SCALED = 8.0, 1.4826
+"""Scaled MADs above the usual: a leap, as of every other sign."""
 _STATE = Manner.STATE
 TOLD: Mapping[str, Told] = {
     "non_finite": Told(Stage.LOSS),
@@ -135,7 +145,28 @@ def _first_step(finding: Finding, run: Run) -> int:
     own = finding.title == "Learning rate jumps" or finding.detector == "non_finite"
     if own and finding.peak_step is not None:
         return finding.peak_step
-    return first if finding.start_step is None else finding.start_step
+    if finding.start_step is None:
+        return first
+    loss = run.get(finding.metric or "")
+    if finding.detector not in FITTED or loss is None:
+        return finding.start_step
+    return _leap_after(loss.finite(), finding.start_step)
+
+
+def _leap_after(loss: Series, start: int) -> int:
+    """Return the step at which a loss leaps that was as usual from `start` to there; `start` where it creeps up."""
+    at = int(np.searchsorted(loss.step, start))
+    before = loss.value[max(0, at - LEVEL) : at]
+    if len(before) < LEAST_HISTORY:
+        return start
+    level, highest = float(np.median(before)), float(before.max())
+    away = AWAY * SCALED * float(np.median(np.abs(before - level)))
+    for i in range(at, min(at + max(NEAR, len(loss) // NEAR_SHARE), len(loss))):
+        if loss.value[i] > max(level + away, highest):
+            return int(loss.step[i])
+        if loss.value[i] > max(level + away / 2, highest):
+            break  # on its way already
+    return start
 
 
 def _clause(finding: Finding) -> tuple[str, bool]:

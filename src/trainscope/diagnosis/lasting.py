@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainscope.core import facts
-from trainscope.core.run import Run
+from trainscope.core.run import FloatArray, Run
 from trainscope.diagnosis.evidence import Case, Evidence, because, headline
 from trainscope.diagnosis.signs import Cause, Sign
 
@@ -41,6 +41,24 @@ EXACT: Mapping[str, Fault] = {
     "data_change": Fault(Cause.STRUCTURE, 2.0, "the batches are not those of the baseline"),
 }
 """Faults of which a detector is sure."""
+SHOWS: Mapping[str, frozenset[str]] = {
+    "parameter_change": frozenset({"parameters_not_training"}),
+    "first_step": frozenset(
+        {
+            "parameters_not_training",
+            "parameter_change",
+            "stale_gradients",
+            "step_accounting",
+            "eval_mode",
+            "non_finite",
+            "non_finite_origin",
+        }
+    ),
+    "learning_rate_change": frozenset({"scheduler_pace", "lr_zero", "lr_schedule"}),
+    "data_change": frozenset({"repeated_batches"}),
+    "setting_change": frozenset({"eval_mode"}),
+}
+"""Comparison to the faults that it shows against a baseline: beside one of them it is evidence, and no other fault."""
 SYMPTOMS: Mapping[str, Fault] = {
     "weight_norm": Fault(Cause.OPTIMIZER, 3.5),
     "attention_logits": Fault(
@@ -73,7 +91,12 @@ def standing(e: Evidence, *, is_explained: bool) -> list[Case]:
     is_explained : bool
         Whether a sudden fault explains the symptoms already.
     """
-    exact = [_case(e, s, EXACT[s.detector]) for s in e.signs if s.detector is not None and s.detector in EXACT]
+    ids = {s.detector for s in e.signs}
+    exact = [
+        _case(e, s, EXACT[s.detector])
+        for s in e.signs
+        if s.detector is not None and s.detector in EXACT and not ids & SHOWS.get(s.detector, frozenset())
+    ]
     cases = exact + [case for case in (hot_start(e), no_warm_up(e), never_generalised(e)) if case is not None]
     sure = bool(cases) or is_explained
     for sign in e.signs:
@@ -114,7 +137,7 @@ def hot_start(e: Evidence) -> Case | None:
         return None
     early = max(2, len(rate) // 20)
     before, after = float(np.nanmax(rate.value[:early])), float(np.nanmax(rate.value[early:]))
-    if not before > HOT * after > 0:
+    if not before > HOT * after > 0 or not _settles(rate.value[: early + 1], after):
         return None
     step = int(rate.step[int(np.nanargmax(rate.value[:early]))])
     return Case(
@@ -124,6 +147,15 @@ def hot_start(e: Evidence) -> Case | None:
         because(*e.signs[:2]),
         fixes=("Check the order of the scheduler's first step, and of what sets the first learning rate.",),
     )
+
+
+def _settles(start: FloatArray, after: float) -> bool:
+    """Tell whether a rate falls from its hot start at once and stays near where it fell to.
+
+    A schedule that decays every few steps begins far above the rest of it too, and is not set wrongly at the start.
+    """
+    falls = np.flatnonzero(start[:-1] > HOT * start[1:])
+    return bool(len(falls)) and after > 0.5 * float(start[falls[0] + 1])
 
 
 def no_warm_up(e: Evidence) -> Case | None:

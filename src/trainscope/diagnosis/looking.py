@@ -2,23 +2,29 @@
 
 Run-wide series, per-layer statistics and routing shares are all held against the run before the incident. Three
 things are exact and need no range: a value that is not finite, a learning rate that leaps or climbs, and weights that
-change by more than the optimizer's update.
+change by more than the optimizer's update. Gradients that a loss scale made overflow, in a step that was refused, are
+none of these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from trainscope.core.loss_scale import overflowed_on_purpose
 from trainscope.core.run import LayerTable, Run, Series
 from trainscope.detectors.base import number
 from trainscope.detectors.engine.rates import LEAP, are_deliberate
 from trainscope.diagnosis.climb import climb
-from trainscope.diagnosis.departures import HISTORY, Departure, departures
+from trainscope.diagnosis.departures import BESIDE_BEYOND, BESIDE_SCORE, HISTORY, Departure, departures
 from trainscope.diagnosis.signs import Sign, Stage
 from trainscope.diagnosis.watched import LAYERS, LOAD, SERIES, Watched
 
+STOPPED = "stopped being finite"
+"""The event of a series or statistic that became NaN or infinite."""
 ITSELF = "weight_l2_norm_by_itself"
 """Signal of weights that changed between two steps by more than the update between them."""
 SLACK = 1.05
@@ -38,20 +44,21 @@ def look(run: Run, first: int, last: int) -> list[Sign]:
     first, last : int
         The window, both ends included.
     """
-    signs = list(_series_signs(run, first, last))
+    meant = overflowed_on_purpose(run)
+    signs = list(_series_signs(run, first, last, meant))
     if run.layers is not None:
-        signs += _layer_signs(run.layers, first, last)
+        signs += _layer_signs(run.layers, first, last, meant)
     return signs + list(_load_signs(run, first, last))
 
 
-def _series_signs(run: Run, first: int, last: int) -> Iterator[Sign]:
+def _series_signs(run: Run, first: int, last: int, meant: NDArray[np.integer]) -> Iterator[Sign]:
     for name, watched in SERIES.items():
         series = run.get(name)
         if series is None:
             continue
-        bad = _non_finite(series, first, last)
+        bad = _non_finite(series, first, last, meant if watched.stage is Stage.GRADIENT else meant[:0])
         if bad is not None and watched.stage is not Stage.DATA:
-            yield Sign(bad, watched.stage, name, "stopped being finite", end_step=bad)
+            yield Sign(bad, watched.stage, name, STOPPED, end_step=bad)
         if name == "learning_rate":
             yield from list(_rate_leaps(series, first, last)) or _rate_climb(series, first, last)
             continue
@@ -60,8 +67,28 @@ def _series_signs(run: Run, first: int, last: int) -> Iterator[Sign]:
             yield _sign(name, watched, found, None)
 
 
-def _non_finite(series: Series, first: int, last: int) -> int | None:
+def batch_beside(run: Run, spike: Sign) -> Sign | None:
+    """Return how the batch at whose step the loss spikes is unlike the others; None where nothing clearly is.
+
+    One step is looked at and not a window of them, so that half of what makes a sign elsewhere is enough, as long as
+    no batch before was nearly as odd.
+    """
+    found = []
+    for name, watched in SERIES.items():
+        series = run.get(name)
+        if series is None or watched.stage is not Stage.DATA:
+            continue
+        watch = replace(watched.watch, score=BESIDE_SCORE, beyond=BESIDE_BEYOND)
+        last = spike.step if spike.end_step is None else spike.end_step
+        one = departures(series.step, series.value[None, :], watch, spike.step, last)[0]
+        if one is not None and one.step == spike.step:
+            found.append(_sign(name, watched, one, None))
+    return max(found, key=lambda s: s.score, default=None)
+
+
+def _non_finite(series: Series, first: int, last: int, meant: NDArray[np.integer]) -> int | None:
     bad = series.step[~np.isfinite(series.value) & (series.step >= first) & (series.step <= last)]
+    bad = bad[~np.isin(bad, meant)]
     return int(bad[0]) if len(bad) else None
 
 
@@ -96,7 +123,7 @@ def _rate_climb(rate: Series, first: int, last: int) -> Iterator[Sign]:
         yield Sign(found.step, Stage.SCHEDULE, rate.name, event, end_step=found.end_step)
 
 
-def _layer_signs(table: LayerTable, first: int, last: int) -> list[Sign]:
+def _layer_signs(table: LayerTable, first: int, last: int, meant: NDArray[np.integer]) -> list[Sign]:
     """Return every layer whose statistics left their range."""
     known = set(table.metrics())
     wanted = [m for m in LAYERS if m in known]
@@ -108,7 +135,7 @@ def _layer_signs(table: LayerTable, first: int, last: int) -> list[Sign]:
             if len(series):
                 columns[metric][layer] = series
         signs += _changed_by_itself(table, layer, first, last)
-        signs += _bad_gradients(table, layer, first, last)
+        signs += _bad_gradients(table, layer, first, last, meant)
     for metric, found in columns.items():
         signs += _of_statistic(metric, found, first, last)
     return signs
@@ -158,23 +185,23 @@ def _changed_by_itself(table: LayerTable, layer: str, first: int, last: int) -> 
     ]
 
 
-def _bad_gradients(table: LayerTable, layer: str, first: int, last: int) -> list[Sign]:
+def _bad_gradients(table: LayerTable, layer: str, first: int, last: int, meant: NDArray[np.integer]) -> list[Sign]:
     ratio = table.series(layer, "grad_nan_inf_ratio")
     norm = table.series(layer, "grad_l2_norm")
     steps = [*ratio.step[ratio.value > 0], *norm.step[~np.isfinite(norm.value)]]
-    steps = [int(s) for s in steps if first <= s <= last]
+    steps = [int(s) for s in steps if first <= s <= last and s not in meant]
     return [
-        *_bad_update(table, layer, first, min(steps, default=last + 1) - 1),
-        *(Sign(s, Stage.GRADIENT, "grad_nan_inf_ratio", "stopped being finite", layer, s) for s in sorted(steps)[:1]),
+        *_bad_update(table, layer, first, min(steps, default=last + 1) - 1, meant),
+        *(Sign(s, Stage.GRADIENT, "grad_nan_inf_ratio", STOPPED, layer, s) for s in sorted(steps)[:1]),
     ]
 
 
-def _bad_update(table: LayerTable, layer: str, first: int, last: int) -> Iterator[Sign]:
+def _bad_update(table: LayerTable, layer: str, first: int, last: int, meant: NDArray[np.integer]) -> Iterator[Sign]:
     """Yield a sign where weights left the finite numbers before the layer's gradient did: the exact place."""
     for metric in ("update_ratio", "weight_l2_norm"):
-        bad = _non_finite(table.series(layer, metric), first, last)
+        bad = _non_finite(table.series(layer, metric), first, last, meant)
         if bad is not None:
-            yield Sign(bad, Stage.UPDATE, metric, "stopped being finite", layer, bad)
+            yield Sign(bad, Stage.UPDATE, metric, STOPPED, layer, bad)
             return
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainscope.core.metrics import LOSS_KINDS, kind
-from trainscope.diagnosis.evidence import Case, Evidence, absent, because, changed_before, parts, usual_ratio
-from trainscope.diagnosis.looking import ITSELF
+from trainscope.diagnosis.evidence import Case, Evidence, absent, because, changed_before, parts, said, usual_ratio
+from trainscope.diagnosis.looking import ITSELF, STOPPED
 from trainscope.diagnosis.signs import Cause, Sign, Stage
 
 QUIET = 1.5
@@ -71,9 +71,9 @@ def lone_update(e: Evidence) -> Case | None:
 
 _WHAT = {
     Stage.SCHEDULE: "learning rate",
-    Stage.UPDATE: "update",
     Stage.GRADIENT: "gradient",
     Stage.EVAL: "evaluation loss",
+    Stage.UPDATE: "update",
 }
 
 _OF_THE_UPDATE = (
@@ -90,40 +90,41 @@ _NO_HEALING = "Weights that were updated with NaN do not heal: go back to a chec
 def not_finite(e: Evidence) -> Case | None:
     """Judge NaN and infinity; they are the cause where nothing else went wrong before."""
     found = e.detector("non_finite_origin", "non_finite", "zero_loss") or next(
-        (s for s in e.signs if s.event == "stopped being finite"), None
+        (s for s in e.signs if s.event == STOPPED), None
     )
     if found is None:
         return None
-    bad = [s for s in e.signs if s.event == "stopped being finite" or s.detector in {"non_finite", "non_finite_origin"}]
-    # An update that is NaN in the very step of its gradient follows from it.
-    first = min(bad, key=lambda s: (s.step, s.stage is Stage.UPDATE, s.stage), default=found)
+    bad = [s for s in e.signs if s.event == STOPPED or s.detector in {"non_finite", "non_finite_origin"}]
+    first = min(bad, key=lambda s: (s.step, s.stage), default=found)
     before = next((s for s in e.signs if s.step < first.step and s.stage in (Stage.SCHEDULE, Stage.DATA)), None)
     grew = next((s for s in e.signs if s.step < first.step and kind(s.signal) in LOSS_KINDS), None)
-    where = _origin(bad)
-    place = "" if where is None else f", first in {where}"
+    title, where = _born(e, bad, first)
     return Case(
         Cause.NUMERICS,
         1.0 if before is not None else 1.5 if grew is not None else 4.0,
-        f"the {_WHAT.get(first.stage, 'loss')} stopped being finite at step {first.step}{place}",
+        title,
         because(first, *bad[1:3], before, grew),
         absent(e, Stage.GRADIENT, Stage.ACTIVATION),
         where,
-        (*(_OF_THE_UPDATE if first.stage is Stage.UPDATE else _OF_THE_GRADIENT), _NO_HEALING),
+        (*(_OF_THE_UPDATE if title.startswith("the update") else _OF_THE_GRADIENT), _NO_HEALING),
     )
 
 
-def _origin(bad: Sequence[Sign]) -> str | None:
-    """Return where it began: what was traced to its origin, else the only layer of the first step that has any.
+def _born(e: Evidence, bad: Sequence[Sign], first: Sign) -> tuple[str, str | None]:
+    """Return what stopped being finite, and where.
 
-    A backward carries NaN to all layers below in the same step: of several the first is not known.
+    What watched the step knows it exactly; all parameters behind that place are not finite at the same step.
     """
-    placed = [s for s in bad if s.where is not None]
-    traced = [s.where for s in placed if s.detector == "non_finite_origin"]
-    if traced:
-        return traced[0]
-    step = min((s.step for s in placed), default=None)
-    names = {s.where for s in placed if s.step == step}
-    return names.pop() if len(names) == 1 else None
+    if not bad:
+        return f"the loss is exactly 0 from step {first.step} on, as some trainers log a NaN", None
+    origin = next((s for s in bad if s.detector == "non_finite_origin" and s.step == first.step), None)
+    if origin is not None:
+        return said(origin).partition("; ")[0], origin.where
+    where = next((s.where for s in bad if s.where is not None and not e.is_everywhere(s)), None)
+    at_once = {s.stage for s in bad if s.step == first.step} & {Stage.LOSS, Stage.GRADIENT}
+    what = first.stage if first.stage is Stage.SCHEDULE else max(at_once, default=first.stage)
+    place = "" if where is None else f", first in {where}"
+    return f"the {_WHAT.get(what, 'loss')} stopped being finite at step {first.step}{place}", where
 
 
 def one_gradient(e: Evidence) -> Case | None:

@@ -6,7 +6,8 @@ What it finds
     that are no longer averaged over micro-batches, clipping that no longer clips, a balance loss that no longer
     reaches its router.
 Algorithm
-    The median of the ratio over common steps after the first third. Signals that are zero throughout in one run
+    The median of the ratio over common steps after the first third; it is told from the step on from which nine
+    in ten are as far off, each judged with the four before and after it. Signals that are zero throughout in one run
     only count as infinitely different. Runs that do not pair need twice that.
 Parameters
     ratio: largest ratio, either way, between two runs that pair.
@@ -48,6 +49,20 @@ SIGNALS = (
 """Sizes that the recorder and most logs have; parts of the loss come beside them."""
 OBJECTIVE = "smoke/objective_"
 """What each of several optimizers follows: parts of the loss, of which a large one hides the others."""
+GRADIENTS = "Check what the loss is divided by, where gradients are cleared, and where they are clipped."
+REMEDIES = {
+    "optimizer/update_norm": "Check the learning rate, the optimizer's constants, and what changed the gradient.",
+    "model/weight_norm": "Check the learning rate, the weight decay, and how the weights are initialised.",
+    "attention/logit_max": "Check the scale and the mask of attention, and the learning rate.",
+    "attention/entropy": "Check the scale and the mask of attention, and the learning rate.",
+    "smoke/router_gradient": "Check that the balance loss still reaches the router, and what detaches its scores.",
+    "smoke/buffer_update": "Check that batch norms train in train mode, their momentum, and what their inputs are.",
+    "amp/grad_scale": "Check the GradScaler's first scale and growth interval, and for gradients that overflow.",
+}
+"""What to look at where a signal is of another size; gradients are the rest."""
+LASTING, AROUND = 0.9, 9
+"""Share of the steps from the onset on that must be outside, or as many as in the judged part, and steps around one
+that tell: signals are noisy."""
 LEAST = 6
 """Common steps below which nothing is judged."""
 
@@ -73,8 +88,8 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
         both = pair.both(name)
         if both is None or len(both.finite()) < LEAST:
             continue
-        late = both.finite()
-        late = late.tail(2 / 3)
+        whole = both.finite()
+        late = whole.tail(2 / 3)
         ratio = _ratio(late)
         limit = params.ratio if pair.pairing.exact else params.unpaired
         outside = not 1 / limit <= ratio <= limit
@@ -84,7 +99,7 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
         ratios[name] = ratio
         # Where nothing is clipped the norm after clipping is the one before, and said already.
         if outside and not (name == SIGNALS[1] and np.isclose(ratio, ratios.get(SIGNALS[0], np.nan))):
-            findings.append(_finding(name, late, ratio, limit))
+            findings.append(_finding(name, late, ratio, limit, _onset(whole, late, limit)))
     for name, both in _parts(pair):
         found, line = _part(name, both, params)
         lines.append(line)
@@ -103,15 +118,29 @@ def _ratio(both: Aligned) -> float:
     return float(np.median(both.run[keep] / both.base[keep]))
 
 
-def _finding(name: str, both: Aligned, ratio: float, limit: float) -> Finding:
+def _onset(whole: Aligned, late: Aligned, limit: float) -> int:
+    """Return the first step from which on nearly all are outside the limits, the first of `late` where none is.
+
+    A step is outside if most of the `AROUND` steps around it are.
+    """
+    inside = (whole.run <= limit * whole.base) & (whole.base <= limit * whole.run)
+    apart = ~inside | ((whole.run > 0) != (whole.base > 0))
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(apart, AROUND // 2, mode="edge"), AROUND)
+    outside = around.mean(axis=1) > 0.5
+    share = np.cumsum(outside[::-1])[::-1] / np.arange(len(outside), 0, -1)
+    found = np.flatnonzero(outside & (share >= min(LASTING, share[-len(late)])))
+    return int(whole.step[found[0]] if len(found) else late.step[0])
+
+
+def _finding(name: str, both: Aligned, ratio: float, limit: float, onset: int) -> Finding:
     how = "0 where the baseline's is not" if ratio == 0.0 else f"{number(ratio)} times the baseline's"
     return Finding(
         detector="paired_signals",
         severity=Severity.WARNING,
         title="Signal of another size than the baseline's",
-        message=f"{name} is {how} from step {int(both.step[0])} on (median over {len(both)} steps).",
+        message=f"{name} is {how} from step {onset} on (median over the last {len(both)} steps).",
         metric=name,
-        start_step=int(both.step[0]),
+        start_step=onset,
         end_step=int(both.step[-1]),
         evidence={
             "ratio": ratio,
@@ -119,10 +148,7 @@ def _finding(name: str, both: Aligned, ratio: float, limit: float) -> Finding:
             "value": float(np.median(both.run)),
             "baseline": float(np.median(both.base)),
         },
-        fixes=(
-            "Check what the loss is divided by, where gradients are cleared, and where they are clipped.",
-            "If the change is meant, save a new baseline.",
-        ),
+        fixes=(REMEDIES.get(name, GRADIENTS), "If the change is meant, save a new baseline."),
     )
 
 

@@ -56,7 +56,7 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
         _stopped(pair, matched),
         _count(pair),
         _scale(pair, matched, params),
-        _decay(pair),
+        _decay(pair, matched),
         _dtype(pair),
     ]
     moving = len(theirs) - len(facts.at_rest(pair.base) & {p.name for p in theirs})
@@ -71,9 +71,7 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:
 
 
 def _stopped(pair: Pair, matched: dict[str, str]) -> Finding | None:
-    rested, rests = facts.at_rest(pair.base), facts.at_rest(pair.run)
-    stopped = tuple(matched[p.name] for p in facts.parameters(pair.base) if p.name not in rested and p.name in matched)
-    stopped = tuple(name for name in stopped if name in rests)
+    stopped = _names_of_stopped(pair, matched)
     if not stopped:
         return None
     why = {
@@ -103,6 +101,13 @@ def _stopped(pair: Pair, matched: dict[str, str]) -> Finding | None:
     )
 
 
+def _names_of_stopped(pair: Pair, matched: dict[str, str]) -> tuple[str, ...]:
+    """Return the tensors that learned in the baseline and stand still now."""
+    rested, rests = facts.at_rest(pair.base), facts.at_rest(pair.run)
+    learned = (matched[p.name] for p in facts.parameters(pair.base) if p.name not in rested and p.name in matched)
+    return tuple(name for name in learned if name in rests)
+
+
 def _count(pair: Pair) -> Finding | None:
     key = "smoke.model.trainable_numel"
     mine, theirs = facts.number(pair.run, key), facts.number(pair.base, key)
@@ -115,7 +120,7 @@ def _count(pair: Pair) -> Finding | None:
         detector="parameter_change",
         severity=Severity.WARNING,
         title="Another number of parameters",
-        message=f"The model has {number(mine)} trainable numbers, in the baseline {number(theirs)}.",
+        message=f"The model has {mine:.0f} trainable numbers, in the baseline {theirs:.0f}.",
         metric="parameters/count",
         evidence={"trainable": mine, "baseline": theirs},
         fixes=("Check tied weights and modules that are built once and used several times.",),
@@ -151,12 +156,18 @@ def _scale(pair: Pair, matched: dict[str, str], params: Params) -> Finding | Non
     )
 
 
-def _decay(pair: Pair) -> Finding | None:
-    """Compare how many numbers decay; only of models of one size, whatever the decay is."""
+def _decay(pair: Pair, matched: dict[str, str]) -> Finding | None:
+    """Compare how many numbers decay; only of models of one size, whatever the decay is.
+
+    Numbers that no longer learn no longer decay either, which is said of them already.
+    """
     size, decayed, vectors = "smoke.model.trainable_numel", "smoke.decayed", "smoke.decayed_vectors"
     mine, theirs = facts.number(pair.run, decayed), facts.number(pair.base, decayed)
     same_size = facts.number(pair.run, size) == facts.number(pair.base, size)
     if mine is None or theirs is None or mine == theirs or not same_size:
+        return None
+    stopped = set(_names_of_stopped(pair, matched))
+    if 0 < theirs - mine <= sum(p.numel for p in facts.parameters(pair.run) if p.name in stopped):
         return None
     flat = [facts.number(run, vectors) or 0.0 for run in (pair.run, pair.base)]
     return Finding(
@@ -164,8 +175,8 @@ def _decay(pair: Pair) -> Finding | None:
         severity=Severity.WARNING,
         title="Weight decay reaches other parameters",
         message=(
-            f"Weight decay acts on {number(mine)} trained numbers, {number(flat[0])} of them in biases and norms; in "
-            f"the baseline on {number(theirs)}, {number(flat[1])} of them in biases and norms."
+            f"Weight decay acts on {mine:.0f} trained numbers, {flat[0]:.0f} of them in biases and norms; in the "
+            f"baseline on {theirs:.0f}, {flat[1]:.0f} of them in biases and norms."
         ),
         metric="parameters/decayed",
         evidence={"decayed": mine, "baseline": theirs},

@@ -21,10 +21,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trainscope.core import facts
 from trainscope.core.finding import Finding, Severity
 from trainscope.detectors.base import Skipped
 from trainscope.diagnosis.base import Compared, Comparer, Comparison, Pair
 from trainscope.diagnosis.configuration import changed
+from trainscope.diagnosis.pairing import environment_differences
+
+SAME = "Record the baseline with the same seed, data and environment for a sharper comparison."
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:  # noqa: ARG001 -
                 message=f"The runs do not pair step by step ({'; '.join(pair.pairing.reasons)}).",
                 metric="provenance",
                 evidence={"baselines": len(pair.baselines)},
-                fixes=("Record the baseline with the same seed, data and environment for a sharper comparison.",),
+                fixes=_remedies(pair),
             )
         )
     settings = changed(pair.run, pair.base)
@@ -63,6 +67,21 @@ def compare(pair: Pair, params: Params) -> Compared | Skipped:  # noqa: ARG001 -
         )
     verdict = "paired" if pair.pairing.exact else "seed band: " + "; ".join(pair.pairing.reasons)
     return Compared(tuple(findings), (Comparison("pairing", verdict),))
+
+
+def _remedies(pair: Pair) -> tuple[str, ...]:
+    """Return what makes the next comparison sharper; where the change itself moved the random numbers no seed does."""
+    if environment_differences(pair.run, pair.base) or facts.initial_weights_differ(pair.run, pair.base):
+        return (SAME,)
+    random = facts.first_difference(pair.run, pair.base, facts.RANDOM)
+    batches = facts.first_difference(pair.run, pair.base, facts.BATCH)
+    if random is None or (batches is not None and batches < random):
+        return (SAME,)
+    loader = f"; a torch.Generator of the loader's own would keep the batches of step {batches} on as they were"
+    return (
+        f"Random numbers are drawn otherwise from step {random} on{'' if batches is None else loader}.",
+        "If the change is meant, save a new baseline.",
+    )
 
 
 COMPARER = Comparer("provenance", "Compared with a seed band", ("smoke facts",), Params(), compare)

@@ -79,14 +79,22 @@ def _dropout(pair: Pair) -> Finding | None:
         now = max(now, *facts.values(pair.run, "smoke.model.dropout"), 0.0)
     if not before or now:
         return None
+    silent = facts.names(pair.run, "smoke.eval_mode_modules")
+    still = max(facts.values(pair.run, "smoke.model.dropout"), default=0.0) >= before and bool(silent)
+    why = ": the model has it still, and runs it in eval mode" if still else ""
+    fix = (
+        "Call model.train() before the training step."
+        if still
+        else "Check how the dropout reaches the model's constructor; if it is meant, save a new baseline."
+    )
     return Finding(
         detector="setting_change",
         severity=Severity.WARNING,
         title="Dropout lost",
-        message=f"No dropout is on in training; in the baseline up to {number(before)}.",
+        message=f"No dropout is on in training; in the baseline up to {number(before)}{why}.",
         metric="settings/dropout",
         evidence={"baseline": before},
-        fixes=("Check how the dropout reaches the model's constructor; if it is meant, save a new baseline.",),
+        fixes=(fix,),
     )
 
 

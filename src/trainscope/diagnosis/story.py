@@ -16,14 +16,19 @@ from trainscope.diagnosis.causes import explain, place
 from trainscope.diagnosis.evidence import Evidence, absent
 from trainscope.diagnosis.from_findings import TOLD, Manner, sign_of, told
 from trainscope.diagnosis.incidents import incidents, ordered, reach_of
-from trainscope.diagnosis.lasting import EXACT
-from trainscope.diagnosis.looking import LAYERS_SHOWN, look
+from trainscope.diagnosis.lasting import EXACT, SHOWS
+from trainscope.diagnosis.looking import LAYERS_SHOWN, batch_beside, look
 from trainscope.diagnosis.signs import Sign, Stage, Story
+from trainscope.diagnosis.sudden import SPIKES
 
 SURE = 12.0
 """Score from which a lone sign before the first finding belongs to the incident."""
 STUPID = frozenset({"unigram_floor", "plateau"})
 """Symptoms that are noticed at the end of a run, whenever they began."""
+AGAINST = frozenset({"paired_loss", "paired_signals", "eval_change"})
+"""Symptoms that a baseline shows."""
+DATED = frozenset({"paired_signals"})
+"""Those whose first step is the step at which they began, and not that of a window."""
 CLOSE = 3
 """Steps before the first finding within which any sign belongs to it."""
 
@@ -48,8 +53,8 @@ def tell(run: Run, findings: Sequence[Finding]) -> tuple[Story, ...]:
     hints = [s for f, s in known if f.severity < Severity.WARNING and _manner(f) is Manner.INCIDENT]
     groups = [_incident(run, group, hints, reach) for group in incidents(sudden, reach)]
     lasting = [s for s in lasting if not _follows(s, groups)]
-    stories = [_story(run, group, findings) for group in groups]
-    stories += [_story(run, group, findings) for group in _states(lasting)]
+    states = _states([s for s in lasting if not _shows(s, groups)], groups)
+    stories = [_story(run, group, findings) for group in (*groups, *states)]
     return tuple(sorted(stories, key=lambda s: (s.onset, s.end)))
 
 
@@ -69,18 +74,56 @@ def _follows(sign: Sign, groups: list[tuple[Sign, ...]]) -> bool:
     return False
 
 
-def _states(signs: Sequence[Sign]) -> list[tuple[Sign, ...]]:
-    """Return one group for each exact fault; symptoms go with the first of them, or are one group of their own."""
+def _shows(sign: Sign, groups: list[tuple[Sign, ...]]) -> bool:
+    """Tell whether a comparison shows the fault of an incident; the sign then joins it."""
+    for i, group in enumerate(groups):
+        if any(s.detector in SHOWS.get(sign.detector or "", ()) and s.step <= sign.step for s in group):
+            groups[i] = ordered((*group, sign))
+            return True
+    return False
+
+
+def _states(signs: Sequence[Sign], incidents: list[tuple[Sign, ...]]) -> list[tuple[Sign, ...]]:
+    """Return one group for each exact fault; symptoms go with the first of them, or are one group of their own.
+
+    What a comparison shows of a fault that is known goes with it. A symptom against the baseline that begins after an
+    incident, with no exact fault before, goes with the incident.
+    """
     exact = [s for s in ordered(signs) if s.detector in EXACT or s.stage is Stage.SCHEDULE]
     symptoms = [s for s in signs if s not in exact]
     if not exact:
+        symptoms = [s for s in symptoms if not _joins(s, incidents)]
         return [ordered(symptoms)] if symptoms else []
+    ids = {s.detector or s.signal for s in exact}
     groups: dict[str, list[Sign]] = {}
     for sign in exact:
-        groups.setdefault(sign.detector or sign.signal, []).append(sign)
+        groups.setdefault(_fault_of(sign, ids), []).append(sign)
     first = next(iter(groups.values()))
-    first += symptoms
+    first += [s for s in symptoms if s.step < first[0].step or not _is_nearer(s, first, incidents)]
     return [ordered(group) for group in groups.values()]
+
+
+def _fault_of(sign: Sign, ids: set[str]) -> str:
+    """Return the fault that a sign is, or that it shows."""
+    own = sign.detector or sign.signal
+    known = sorted(SHOWS.get(own, frozenset()) & ids)
+    return _fault_of(replace(sign, detector=known[0]), ids) if known else own
+
+
+def _is_nearer(sign: Sign, group: Sequence[Sign], incidents: list[tuple[Sign, ...]]) -> bool:
+    """Tell whether a dated symptom begins with an incident rather than with a fault of all along; it then joins it."""
+    return sign.detector in DATED and group[0].step < sign.step and _joins(sign, incidents)
+
+
+def _joins(sign: Sign, incidents: list[tuple[Sign, ...]]) -> bool:
+    """Let a symptom against the baseline join the last incident before it, if there is one."""
+    if sign.detector not in AGAINST:
+        return False
+    for i in reversed(range(len(incidents))):
+        if incidents[i][0].step <= sign.step:
+            incidents[i] = ordered((*incidents[i], sign))
+            return True
+    return False
 
 
 def _incident(run: Run, group: tuple[Sign, ...], hints: Sequence[Sign], reach: int) -> tuple[Sign, ...]:
@@ -90,7 +133,12 @@ def _incident(run: Run, group: tuple[Sign, ...], hints: Sequence[Sign], reach: i
     seen = [s for s in look(run, onset - reach, onset + reach) if _is_part(s, onset)]
     told_of = {(s.signal, s.where): s for s in (*group, *near)}
     new = [s for s in seen if (s.signal, s.where) not in told_of or s.step < told_of[s.signal, s.where].step]
-    return ordered((*group, *near, *new))
+    signs = (*group, *near, *new)
+    spike = next((s for s in group if s.detector in SPIKES), None)
+    if spike is None or any(s.stage is Stage.DATA for s in signs):
+        return ordered(signs)
+    odd = batch_beside(run, spike)
+    return ordered(signs if odd is None else (*signs, odd))
 
 
 def _is_part(sign: Sign, onset: int) -> bool:
@@ -105,7 +153,7 @@ def _story(run: Run, signs: tuple[Sign, ...], findings: Sequence[Finding]) -> St
     explanations = explain(evidence)
     where = explanations[0].parameter or explanations[0].layer if explanations else None
     loss_step = next((s.step for s in signs if s.stage is Stage.LOSS and _is_dated(s)), None)
-    where = where or _first_place(signs, loss_step)
+    where = where or _first_place([s for s in signs if not evidence.is_everywhere(s)], loss_step)
     layer, parameter = place(where)
     return Story(
         signs=_shown(signs),

@@ -32,7 +32,7 @@ KEPT = (DOCUMENT, "report.md", "report.html", "replay_config*.json", "bundle/*.a
 _SECRETS = ("GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
 _RUNNER_FILES = ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
 _OWN = ("__PYVENV_LAUNCHER__",)
-_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from trainscope.cli.main import main; main()"
+_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from trainscope.__main__ import main; main()"
 
 Write = Callable[[bytes], None]
 

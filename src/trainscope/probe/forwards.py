@@ -35,7 +35,10 @@ class Forwards:
         self._with_grad = False
         self._seen = 0
         self._random: dict[str, Any] = {}
-        self._fresh = False
+        self.weight: torch.Tensor | None = None
+        """One that learns; its version tells whether it was written to between a step's forward and its measuring."""
+        self.version = 0
+        """That of `weight` at the first training forward of a step."""
 
     def attach(self) -> None:
         """Put the hooks in place."""
@@ -118,6 +121,7 @@ class Forwards:
             return
         if not self._seen:
             self._random = random_state.take()
+            self.version = 0 if self.weight is None else self.weight._version
         self._seen += 1
         self._boundary.call("batch", self.batches.see, [args, kwargs])
         if self.activations.armed and self.attention is not None and not self._compiles():

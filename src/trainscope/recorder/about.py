@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
 
@@ -22,10 +22,7 @@ def describe(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> d
         "optimizers": [
             {
                 "name": type(optimizer).__name__,
-                "groups": [
-                    {k: v for k, v in group.items() if isinstance(v, (int, float, str, bool, type(None)))}
-                    for group in optimizer.param_groups
-                ],
+                "groups": [_settings(group) for group in optimizer.param_groups],
             }
             for optimizer in optimizers
         ],
@@ -33,3 +30,14 @@ def describe(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> d
         "python_version": platform.python_version(),
         "cuda_device": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
     }
+
+
+def _settings(group: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an optimizer's group sets: numbers, words, and short rows of numbers such as Adam's betas."""
+    found: dict[str, Any] = {}
+    for key, value in group.items():
+        row = value if isinstance(value, (tuple, list)) else (value,)
+        plain = [v.item() if isinstance(v, Tensor) and v.numel() == 1 else v for v in row]
+        if key != "params" and all(isinstance(v, (int, float, str, bool, type(None))) for v in plain):
+            found[key] = plain if isinstance(value, (tuple, list)) else plain[0]
+    return found

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from trainscope.core.config import TrainScopeConfig
 from trainscope.core.errors import ConfigError, RecorderError
 
 LARGEST = 2**63
@@ -44,14 +45,43 @@ def check_loss(loss: object) -> None:
     RecorderError
         If it is not.
     """
-    if isinstance(loss, Tensor):
-        if loss.numel() != 1 or loss.is_complex() or loss.is_meta:
-            raise RecorderError(f"loss: expected one real number, got shape {tuple(loss.shape)}, {loss.dtype}")
-        return
-    try:
-        float(loss)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise RecorderError(f"loss = {_short(loss)}: expected a number or a tensor with one") from None
+    _check_number(loss, "loss")
+
+
+def check_norm(norm: object) -> None:
+    """See that `norm`, a gradient norm from outside, is one number or None.
+
+    Raises
+    ------
+    RecorderError
+        If it is not.
+    """
+    if norm is not None:
+        _check_number(norm, "grad_norm_after_clip")
+
+
+def check_model(model: object) -> None:
+    """See that `model` is a module.
+
+    Raises
+    ------
+    RecorderError
+        If it is not.
+    """
+    if not isinstance(model, nn.Module):
+        raise RecorderError(f"model = {_short(model)}: expected a torch.nn.Module")
+
+
+def check_config(config: object) -> None:
+    """See that `config` is a `TrainScopeConfig`, or None.
+
+    Raises
+    ------
+    RecorderError
+        If it is not.
+    """
+    if config is not None and not isinstance(config, TrainScopeConfig):
+        raise RecorderError(f"config = {_short(config)}: expected a TrainScopeConfig; load_config makes one of a file")
 
 
 def check_scaler(scaler: Any) -> None:
@@ -77,6 +107,8 @@ def whole_number(value: object, argument: str, *, least: int = -LARGEST) -> int 
     if value is None:
         return None
     try:
+        if isinstance(value, bool):
+            raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise RecorderError(f"{argument} = {_short(value)}: expected a whole number") from None
@@ -102,6 +134,17 @@ def check_device(name: str | None) -> None:
         raise ConfigError(f"device = {_short(name)}: cannot be used ({first[:120]})") from None
     if not usable:
         raise ConfigError(f"device = {_short(name)}: holds no numbers")
+
+
+def _check_number(value: object, argument: str) -> None:
+    if isinstance(value, Tensor):
+        if value.numel() != 1 or value.is_complex() or value.is_meta:
+            raise RecorderError(f"{argument}: expected one real number, got shape {tuple(value.shape)}, {value.dtype}")
+        return
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise RecorderError(f"{argument} = {_short(value)}: expected a number or a tensor with one") from None
 
 
 def _short(value: object) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -43,7 +44,7 @@ class TrainScope:
     ConfigError
         If the settings name a detector, plug-in, alert or device that does not exist.
     RecorderError
-        If `optimizer` is neither an optimizer nor a list of them.
+        If `model` is no module, `optimizer` neither an optimizer nor a list of them, or `config` something else.
 
     Examples
     --------
@@ -64,8 +65,11 @@ class TrainScope:
         optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer],
         config: TrainScopeConfig | None = None,
     ) -> None:
+        arguments.check_model(model)
+        arguments.check_config(config)
         self.config = config if config is not None else TrainScopeConfig()
         self._model = model
+        self._path: Path | None = None
         self._optimizers = arguments.optimizers_in(optimizer, "optimizer")
         arguments.check_device(self.config.device)
         self._boundary = Boundary()
@@ -88,6 +92,11 @@ class TrainScope:
         if self._session is None:
             raise RecorderError("the recorder is not attached: call scope.attach(), or use it in a with statement")
         return self._session
+
+    @property
+    def path(self) -> Path | None:
+        """Folder of the newest recording; None before attaching, and where it could not be made."""
+        return self._path
 
     @property
     def faults(self) -> Mapping[str, int]:
@@ -121,7 +130,7 @@ class TrainScope:
             config, probe, self._model, self._optimizers, self._metrics, live, self._outlets, self._boundary
         )
         self._boundary.call("attach", probe.attach)
-        self._session = session
+        self._session, self._path = session, session.path
         # An exception that drops the loop's frame drops this object: hooks go with it, rows are saved.
         self._finish = weakref.finalize(self, session.close)
         return self
@@ -171,6 +180,7 @@ class TrainScope:
         session = self.session
         arguments.check_loss(loss)
         arguments.check_scaler(scaler)
+        arguments.check_norm(grad_norm_after_clip)
         number = arguments.whole_number(step, "step", least=0)
         batch = arguments.whole_number(batch_index, "batch_index")
         if optimizers is not None:

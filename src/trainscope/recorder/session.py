@@ -20,6 +20,7 @@ from trainscope.recorder.archive import Archive
 from trainscope.recorder.judge import Judge, news_of
 from trainscope.recorder.live import Live
 from trainscope.recorder.outlets import Outlets
+from trainscope.recorder.placement import Placement
 from trainscope.recorder.plugins import MetricPlugin
 from trainscope.recorder.row import Row
 from trainscope.store.writer import FLUSH_SECONDS, FLUSH_STEPS
@@ -56,6 +57,8 @@ class Session:
         self._config, self._probe, self._model, self._optimizers = config, probe, model, optimizers
         self._metrics, self._live, self._outlets, self._boundary = metrics, live, outlets, boundary
         self._rows: list[Row] = []
+        self._placement = Placement()
+        boundary.call("placement", self._placement.check_optimizers, model, optimizers)
         self._stopped = self._told_rewind = False
         self._process = os.getpid()
         self._stored_at = time.monotonic()
@@ -95,6 +98,7 @@ class Session:
         random = self._probe.forwards.random_state()
         row = Row(number, self._probe.measure(scaler), batch_index, random)
         self._rows.append(row)
+        self._boundary.call("placement", self._placement.check, self._probe, row.measurement, number)
         self._take(row, loss, clipped)
         self._boundary.call("plug-in", self._compute, row)
         if self._config.rng_every_n_steps and number % self._config.rng_every_n_steps == 0:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainscope.core.run import FloatArray, IntArray, Run
+from trainscope.core.run import FloatArray, IntArray, Run, Series
+from trainscope.replay.positions import first_step_of, positions_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,8 +45,15 @@ class Alignment:
 
 
 def align(original: Run, replay: Run) -> Alignment:
-    """Return the common steps, by the position of their first batch; by number where positions are not recorded."""
+    """Return the common steps, by the position of their first batch; by number where positions are not recorded.
+
+    A log that counts from 1 is a step ahead of a recording, which counts from 0; its positions follow from how many
+    batches a step of the replay has.
+    """
     mine, theirs = original.get("batch_index"), replay.get("batch_index")
+    if mine is None and theirs is not None and (loss := original.get("train/loss")) is not None:
+        step = loss.step - first_step_of(original)
+        mine = Series("batch_index", loss.step, (step * positions_of(replay).per_step).astype(np.float64))
     if mine is None or theirs is None:
         mine, theirs = original.get("train/loss"), replay.get("train/loss")
         if mine is None or theirs is None:

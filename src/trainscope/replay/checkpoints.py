@@ -73,6 +73,19 @@ def of_run(run: Path, kind: str) -> list[Checkpoint]:
     return in_folder(folder) if folder.is_dir() else []
 
 
+def of_ranks(runs: Sequence[Path]) -> tuple[list[Checkpoint], list[Checkpoint]]:
+    """Return checkpoints and generator states of a training of one or several ranks.
+
+    Parameters
+    ----------
+    runs : sequence of Path
+        Folders of the ranks. Usually one of them writes the checkpoints for all; the states of the generators are of
+        the first, because each rank has its own.
+    """
+    found = {checkpoint.step: checkpoint for run in reversed(runs) for checkpoint in of_run(run, "checkpoints")}
+    return sorted(found.values()), of_run(runs[0], "rng_states")
+
+
 def last_before(found: Sequence[Checkpoint], step: int) -> Checkpoint | None:
     """Return the latest checkpoint at or before a step."""
     return max((one for one in found if one.step <= step), default=None)

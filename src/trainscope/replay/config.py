@@ -7,6 +7,7 @@ version; whoever reads one ignores what they do not know. ``schemas/`` holds the
 History
     1.0  first version
     1.1  method
+    1.2  rewind_to_batch
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trainscope.core.errors import ReadError
 
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 KIND: Literal["trainscope.replay"] = "trainscope.replay"
 FILE = "replay_config.json"
 
@@ -90,6 +91,8 @@ class ReplayConfig(Part):
     """First step of the incident."""
     rewind_to_step: Count | None = None
     """Step of the checkpoint."""
+    rewind_to_batch: Count | None = None
+    """Position of the first batch after the checkpoint: ``start`` of SkippingDataLoader. Since 1.2."""
     rng_state: str | None = None
     """State of the random generators at that step, where it was recorded."""
     reason: str = ""

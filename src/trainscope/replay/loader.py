@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any, TypeGuard
 
 from torch.utils.data import DataLoader, IterableDataset
@@ -39,7 +39,7 @@ class SkippingDataLoader:
     Raises
     ------
     TypeError
-        If a position is no whole number.
+        If a position or `start` is no whole number.
     ValueError
         If a position or `start` is negative.
 
@@ -64,16 +64,18 @@ class SkippingDataLoader:
         self.loader = loader
         # Not int(): of "4521" it would make four batches, and 4 of 4.7.
         self.skip_batches = frozenset(operator.index(position) for position in skip_batches)
+        self._position = operator.index(start)
         if start < 0 or min(self.skip_batches, default=0) < 0:
             raise ValueError("positions of batches count from 0")
         self.load = load
-        self._position = start
         self._done = 0
         """Batches of the epoch that begins next which are behind us."""
         length = _length(loader)
         if start and seek:
             self._done = start % length if length else start
         self._resumes = bool(self._done)
+        self._winds = length is None
+        """Whether whole epochs may lie between the loader's beginning and `start`: it cannot say how long one is."""
         self._view: _View | None = None
 
     @property
@@ -85,7 +87,13 @@ class SkippingDataLoader:
         """Go through one epoch of the loader."""
         done = self._done if self._resumes else 0
         self._resumes = False
-        first = self._position - done
+        length = yield from self._epoch(self._position - done, done)
+        while self._winds and 0 < length <= done:
+            done -= length
+            length = yield from self._epoch(self._position - done, done)
+
+    def _epoch(self, first: int, done: int) -> Generator[Any, None, int]:
+        """Give what is left of an epoch from a position on, and return how many batches it has in all."""
         self._done = done
         view = None if self.load else self._viewed(first, done)
         if view is not None:
@@ -94,15 +102,18 @@ class SkippingDataLoader:
                 self._done = self._position - first
                 yield batch
             # What is left out behind the last batch counts too.
-            self._position, self._done = first + view.kept.length, 0
-            return
+            self._position, self._done = max(self._position, first + view.kept.length), 0
+            return view.kept.length
+        length = 0
         for place, batch in enumerate(self.loader):
+            length = place + 1
             if place < done:
                 continue
-            self._position, self._done = first + place + 1, place + 1
+            self._position, self._done = first + length, length
             if first + place not in self.skip_batches:
                 yield batch
         self._done = 0
+        return length
 
     def _viewed(self, first: int, done: int) -> _View | None:
         """Return the loader with a sampler that leaves batches out, None where that is not possible."""
@@ -157,6 +168,7 @@ class SkippingDataLoader:
         """
         self._position = int(state["position"])
         self._done = int(state["in_epoch"])
+        self._winds = False
         load = getattr(self.loader, "load_state_dict", None)
         own = state.get("loader")
         if own is not None and callable(load):
@@ -213,8 +225,9 @@ class _View:
         self.loader = copy.copy(loader)
         name = "batch_sampler" if loader.batch_sampler is not None else "sampler"
         self.kept = _Kept(getattr(loader, name))
-        # A DataLoader refuses another sampler after its construction; this copy is our own.
-        vars(self.loader)[name] = self.kept
+        # A DataLoader refuses another sampler after its construction; this copy is our own. So are its workers: those
+        # that persist from an earlier use of the loader take their indices from its own sampler.
+        vars(self.loader).update({name: self.kept, "_iterator": None})
 
 
 def _is_plain(loader: object) -> TypeGuard[DataLoader[Any]]:

@@ -25,7 +25,7 @@ from trainscope.diagnosis.case import main_story
 from trainscope.diagnosis.signs import Cause, Story
 from trainscope.replay.checkpoints import Checkpoint, last_before
 from trainscope.replay.config import FILE, Action, Batch, Method, ReplayConfig, Source
-from trainscope.replay.positions import Positions, positions_of
+from trainscope.replay.positions import Positions, positions_of, why_unplanned
 
 LEAD = 100
 """Steps from the checkpoint to the first sign, at least (PaLM)."""
@@ -39,11 +39,9 @@ OWN_BATCHES = (
     "the script makes its batches itself, so none can be taken out of a loader: it draws them and trains on them as "
     "before, and the update is undone; schedules, and averages that the script keeps, go on"
 )
-NO_STEPS = "the log counts {axis}s and not steps, so that no batch can be named; log the step, or record the run"
-"""Why an incident has no plan."""
 _NAN = frozenset({"non_finite", "non_finite_origin"})
-_CODE = frozenset({"optimizer_state", "clipping"})
-"""Detectors of an optimizer that is used wrongly: no batch is at fault."""
+_CODE = frozenset({"optimizer_state", "clipping", "weight_norm"})
+"""Detectors of an optimizer that is used or set wrongly: no batch is at fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +87,12 @@ def plan(
     file : str
         What the plan will be called, for the commands in it.
     """
-    told = [story for story in stories if run.x_axis == "step"]
-    if not told:
+    if not stories or why_unplanned(run) is not None:
         return None
     # What a run has from its first step on is no incident; it stands in the report.
-    later = [one for one in told if one.onset > (run.first_step or 0)]
-    story = main_story(later, findings) or told[0]
-    advice = _advise(run, findings, story, told)
+    later = [one for one in stories if one.onset > (run.first_step or 0)]
+    story = main_story(later, findings) or stories[0]
+    advice = _advise(run, findings, story, stories)
     positions = positions_of(run)
     batches = _batches(positions, advice)
     start, about = _start(story, places)
@@ -105,24 +102,24 @@ def plan(
     if advice.action == "skip":
         notes += [*([positions.note] if positions.note else []), *_windows(positions)]
         notes += [*([OWN_BATCHES] if method_of(run) == "skip_update" else []), PALLIATIVE]
-    skipped = [batch.index for batch in batches]
     return ReplayConfig(
         checkpoint=None if start is None else start.path,
         resume=start is not None,
-        skip_batches=skipped,
-        loader=int(facts.number(run, "smoke.training_loader") or 0),
+        skip_batches=[batch.index for batch in batches],
+        loader=facts.count(run, "smoke.training_loader") or 0,
         method=method_of(run),
         action=advice.action,
         cause=None if story.cause is None else str(story.cause),
         onset=story.onset,
         rewind_to_step=at,
+        rewind_to_batch=_first_batch(positions, at),
         rng_state=random,
         reason=advice.reason,
         notes=notes,
         steps=list(advice.steps),
         batches=batches,
         source=source,
-        commands=_commands(advice.action, start, skipped, file),
+        commands=[] if advice.action == "fix" else [f"trainscope smoke --replay {shlex.quote(file)} -- COMMAND"],
     )
 
 
@@ -164,27 +161,33 @@ def _range(run: Run, story: Story) -> _Advice:
     # Batches behind the last step are others already, and the loader may have none.
     end = last if run.last_step is None else min(last, run.last_step + 1)
     steps = tuple(range(max(run.first_step or 0, story.onset - BEFORE), end))
+    if run.last_step is not None and len(steps) > run.last_step - (run.first_step or 0):
+        return _Advice(
+            "fix",
+            f"do not skip data: {_seen(run)}, nothing says which is at fault, and the steps around the first sign at "
+            f"step {story.onset} are all that this run has; fix what its findings name, or record a longer run",
+        )
+    led = "the optimizer's state leads" if story.cause is Cause.OPTIMIZER else "nothing else explains it"
+    fixes = [
+        f"rather than skipping: {f[:1].lower()}{f[1:].rstrip('.')}" for e in story.explanations[:1] for f in e.fixes[:2]
+    ]
     if story.cause is Cause.DATA:
         led = "which of them is at fault is a guess"
-    else:
-        led = "the optimizer's state leads" if story.cause is Cause.OPTIMIZER else "nothing else explains it"
-    fixes = story.explanations[0].fixes[:2] if story.explanations else ()
-    is_all = steps[:1] == (run.first_step or 0,) and end - 1 == run.last_step
+        fixes = [f"look at the batch of step {story.onset} first: if it is bad, leave out that one and nothing else"]
     return _Advice(
         "skip",
         f"{_seen(run)} and {led}: skip the batches of steps {ranges(steps)}, those before, during and after the first "
         f"sign at step {story.onset}, so that the state meets others (as PaLM did with 200 to 500 batches)",
         steps,
         notes=(
-            *(f"rather than skipping: {fix[:1].lower()}{fix[1:].rstrip('.')}" for fix in fixes),
-            *(["these are all batches of the run: training would begin with those behind them"] if is_all else []),
+            *fixes,
             *([f"the run ends at step {end - 1}: what comes behind it is not skipped"] if end < last else []),
         ),
     )
 
 
 def _seen(run: Run) -> str:
-    """Return what is known of the batches of a run of which none is named as bad."""
+    """Return what is known of a run's batches, none of which is named as bad."""
     judged = run.get("batch/token_entropy") is not None or run.get("batch/mean") is not None
     return "its batches look like the others" if judged else "its batches were not recorded"
 
@@ -195,7 +198,7 @@ def _named(cause: Cause | None) -> str:
         Cause.STRUCTURE: "the code",
         Cause.ROUTING: "the routing",
         Cause.GENERALIZATION: "overfitting",
-        Cause.OPTIMIZER: "how the optimizer is used",
+        Cause.OPTIMIZER: "how the optimizer is used or set",
         Cause.NUMERICS: "the numerics",
     }
     return words.get(cause, "not known") if cause is not None else "not known"
@@ -240,11 +243,6 @@ def _start(story: Story, places: Places) -> tuple[Checkpoint | None, list[str]]:
     return None, [f"{what} in {places.looked_in}: begin anew, or name its folder with --checkpoints"]
 
 
-def _commands(action: Action, start: Checkpoint | None, skipped: Sequence[int], file: str) -> list[str]:
-    commands = []
-    if start is not None and skipped:
-        words = ["trainscope", "replay", "--checkpoint", start.path, "--skip-batches", ranges(skipped), "--resume"]
-        commands.append(shlex.join([*words, "--out", file]))
-    if action != "fix":
-        commands.append(f"trainscope smoke --replay {shlex.quote(file)} -- COMMAND")
-    return commands
+def _first_batch(positions: Positions, done: int) -> int:
+    """Return the position of the first batch after so many optimizer steps."""
+    return positions.of_step(done + positions.base).start if done else 0

@@ -18,9 +18,10 @@ from trainscope.core.run import Run
 from trainscope.detectors import Configured, judge
 from trainscope.detectors.base import number
 from trainscope.diagnosis.newey_west import mean_of
+from trainscope.diagnosis.ranks import rank_of
 from trainscope.replay.alignment import Alignment, align
 from trainscope.replay.config import ReplayConfig
-from trainscope.replay.reached import way_out, why_not
+from trainscope.replay.reached import other_batches, way_out, why_not
 
 INCIDENTS = frozenset(
     "spikes unrecovered_spike divergence loss_shift grad_norm non_finite non_finite_origin bad_batch".split()  # noqa: SIM905
@@ -80,6 +81,8 @@ def prove(original: Run, replay: Run, config: ReplayConfig, chosen: tuple[Config
     chosen : tuple of Configured
         The detectors.
     """
+    if rank_of(original) != rank_of(replay):
+        return Proof(Verdict.NOT_PROVEN, _ranks(original, replay))
     unreached = why_not(replay, config)
     if unreached is not None:
         return Proof(Verdict.NOT_PROVEN, unreached)
@@ -101,7 +104,15 @@ def prove(original: Run, replay: Run, config: ReplayConfig, chosen: tuple[Config
     known = {f.fingerprint for f in before if not any(_touches(f, first, last) for first, last, *_ in spans)}
     elsewhere = [f for f in after if f not in here and f.fingerprint not in known]
     verdict, reason = _verdict(config, rows, here, elsewhere)
+    others = other_batches(original, replay, alignment, config)
+    if verdict is Verdict.VERIFIED and config.skip_batches and others is not None:
+        verdict, reason = Verdict.NOT_PROVEN, f"{reason}; {others}"
     return Proof(verdict, reason, rows, notes)
+
+
+def _ranks(original: Run, replay: Run) -> str:
+    was, now = ("one process" if (rank := rank_of(run)) is None else f"rank {rank}" for run in (original, replay))
+    return f"the original run is of {was} and the replay of {now}: start as many processes as then"
 
 
 def _others(config: ReplayConfig, alignment: Alignment, end: int) -> list[tuple[int, int, int, int]]:

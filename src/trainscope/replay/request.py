@@ -12,6 +12,10 @@ from trainscope.replay.config import Batch, ReplayConfig
 
 FROM_FILE = "@"
 MOST_BYTES = 50_000_000
+AHEAD = (
+    "a loader that is made anew begins at position 0: give SkippingDataLoader start=, the position of the first batch "
+    "after the checkpoint; positions are counted from the start of training, not from the checkpoint"
+)
 
 
 def batches_from(texts: Sequence[str]) -> tuple[int, ...]:
@@ -50,6 +54,7 @@ def request(checkpoint: str, skip: Sequence[int], *, resume: bool) -> ReplayConf
         skip_batches=list(skip),
         rewind_to_step=step_of(name),
         reason="as asked for on the command line",
+        notes=[AHEAD],
         batches=[Batch(index=position) for position in skip],
     )
 
@@ -72,6 +77,8 @@ def _of_file(path: Path) -> set[int]:
         said = line.partition("#")[0].strip().rstrip(",")
         if said:
             found |= _of_text(said, f"{path}:{number}")
+        if len(found) > LONGEST:
+            raise ConfigError(f"{path}:{number}: names more than {LONGEST:,} batches with the lines before it")
     if not found:
         raise ConfigError(f"--skip-batches @{path}: holds no batch number")
     return found

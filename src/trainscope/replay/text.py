@@ -9,7 +9,7 @@ from trainscope.replay.config import ReplayConfig
 
 _MOST_SHOWN = 12
 UPDATE = 'draw the batch, then: if step in set(json.load(open("{file}"))["steps"]): continue'
-USE = 'loader = SkippingDataLoader(loader, skip_batches=json.load(open("{file}"))["skip_batches"])'
+USE = 'loader = SkippingDataLoader(loader, skip_batches=json.load(open("{file}"))["skip_batches"]{start})'
 
 
 def lines(config: ReplayConfig, file: str) -> Iterator[str]:
@@ -46,4 +46,6 @@ def lines(config: ReplayConfig, file: str) -> Iterator[str]:
         yield f"  next     {command}"
     if config.skip_batches:
         use = UPDATE if config.method == "skip_update" else USE
-        yield f"  in code  {use.format(file=file)}"
+        # A loader that is made anew gives the first batch again, wherever the weights come from.
+        start = f", start={config.rewind_to_batch}" if config.rewind_to_batch else ""
+        yield f"  in code  {use.format(file=file, start=start)}"

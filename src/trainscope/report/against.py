@@ -112,7 +112,7 @@ def analyze_against(runs: Sequence[Run], baselines: Sequence[Run], settings: Set
         judged.append(Judged(run, judgement, (*comparisons.asked, *ids), known))
         found += judgement.findings
         # A fault is fixed only if no baseline of it is without: one run of several may have had it by chance.
-        fixed |= {f.fingerprint: _fixed(f) for f in _in_all(before)}
+        fixed |= {f.fingerprint: _fixed(f) for f in _in_all(before) if _reaches(run, f)}
         lines += [_line(line, run, several=len(runs) > 1) for line in comparisons.lines]
     for finding in found:
         fixed.pop(finding.fingerprint, None)
@@ -140,6 +140,14 @@ def _in_all(judgements: Sequence[Judgement]) -> list[Finding]:
     prints = [{f.fingerprint for f in judgement.findings} for judgement in judgements]
     common = set.intersection(*prints) if prints else set()
     return [f for f in judgements[0].findings if f.fingerprint in common] if judgements else []
+
+
+def _reaches(run: Run, finding: Finding) -> bool:
+    """Tell whether a run goes far enough to show a baseline's fault; what it never came to is not mended."""
+    if finding.start_step is None or run.last_step is None:
+        return True
+    end = finding.end_step if finding.end_step is not None else finding.start_step
+    return 2 * run.last_step >= finding.start_step + end
 
 
 def _fixed(finding: Finding) -> FixedEntry:

@@ -8,7 +8,7 @@ from trainscope.core.run import Run
 from trainscope.diagnosis.case import Case
 from trainscope.diagnosis.signs import Stage, Story
 from trainscope.diagnosis.weight_change import LayerChange, WeightChange, between
-from trainscope.replay.plan import NO_STEPS
+from trainscope.replay.positions import why_unplanned
 from trainscope.report.axis_words import in_words
 from trainscope.report.case_document import CaseEntry, LayerChangeEntry, ReplayEntry, Status, WeightChangeEntry
 from trainscope.report.case_text import broke_at
@@ -26,13 +26,14 @@ def status_of(case: Case) -> Status:
     return "stable" if case.is_stable else "unjudged"
 
 
-def case_entry(case: Case, run: RunEntry, replay: ReplayEntry | None = None) -> CaseEntry:
+def case_entry(case: Case, run: RunEntry, replay: ReplayEntry | None = None, ranks: str | None = None) -> CaseEntry:
     """Return one run in full; the weights are compared only where an incident asks for it."""
     change = None if case.main is None else around(case.run, case.main)
     return CaseEntry(
         status=status_of(case),
         summary=_summary(case, run),
         run=run,
+        ranks=ranks,
         counts=count(run.findings),
         main=next((n for n, story in enumerate(case.stories, 1) if story is case.main), None),
         weight_change=None if change is None or case.run.layers is None else change_entry(change),
@@ -72,8 +73,9 @@ def _unknown(case: Case, change: WeightChange | None) -> list[str]:
         found.append("which layer came first: a log has no statistics of layers; record the run")
     elif change is not None and change.reason:
         found.append(f"how far the weights moved: {change.reason}")
-    if case.stories and case.run.x_axis != "step":
-        found.append(f"how to train again: {NO_STEPS.format(axis=case.run.x_axis)}")
+    unplanned = why_unplanned(case.run)
+    if case.stories and unplanned is not None:
+        found.append(f"how to train again: {unplanned}")
     if case.stories and not any(story.explanations for story in case.stories):
         found.append("the cause: the signs that this run shows do not say")
     return list(dict.fromkeys(map(well_formed, found)))

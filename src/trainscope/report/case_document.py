@@ -1,11 +1,9 @@
 """The case file, schema version 1: one run told in full, many runs side by side, or the weights of two steps.
 
-Fields are added (and the minor version raised), never renamed, removed or given another meaning within a
-major version; whoever reads a case file ignores what they do not know. ``schemas/report-1.schema.json`` is
-made from these types by :mod:`trainscope.report.schema`.
+Fields are added (and the minor version raised), never renamed, removed or given another meaning within a major
+version; whoever reads a case file ignores what they do not know. :mod:`trainscope.report.schema` publishes its types.
 
-History
-    1.0  first version
+History: 1.0 first version, 1.1 ranks.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from trainscope.report.document import Counts, ErrorEntry, RunEntry, Tool
 from trainscope.report.part import Count, Number, Part, Scalar, Share
 from trainscope.report.story_document import StageName
 
-CASE_VERSION = "1.0"
+CASE_VERSION = "1.1"
 
 Status = Literal["broken", "stable", "unjudged"]
 
@@ -42,7 +40,6 @@ class LayerChangeEntry(Part):
     grad_norm: tuple[Number, Number] | None = None
     grad_ratio: Number | None = None
     reason: str | None = None
-    """Why there is no divergence."""
 
 
 class WeightChangeEntry(Part):
@@ -78,6 +75,8 @@ class CaseEntry(Part):
     summary: str
     """The verdict in a sentence."""
     run: RunEntry
+    ranks: str | None = None
+    """Of several ranks: which one this is, and what the others show; since 1.1."""
     counts: Counts
     main: Annotated[int, Field(ge=1)] | None = None
     """Number of the run's incident that matters most, from 1; null where there is none."""
@@ -96,6 +95,8 @@ class MemberEntry(Part):
     source: str
     format: str
     status: Status
+    ranks: Annotated[int, Field(ge=1)] = 1
+    """Recorded ranks of the launch that this one stands for; since 1.1."""
     cluster: str | None = None
     """Id of its cluster."""
     last_step: int | None = None

@@ -74,6 +74,9 @@ def _case(case: CaseEntry) -> Iterator[str]:
     steps = f"{run.x_axis}s {run.steps.first} to {run.steps.last}"
     yield " · ".join((code(run.source), escape(label(run.format)), steps, describe(case.counts)))
     yield ""
+    if case.ranks is not None:
+        yield f"This is {escape(case.ranks)}."
+        yield ""
     for number, incident in enumerate(run.incidents, 1):
         which = "" if len(run.incidents) == 1 else f" {number}" + (" (the main one)" if number == case.main else "")
         yield from _incident(incident, events_of(run, number), which, run.x_axis)

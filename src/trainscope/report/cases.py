@@ -12,6 +12,7 @@ from trainscope.core.errors import ConfigError, ReadError
 from trainscope.core.run import Run
 from trainscope.core.settings import Settings
 from trainscope.diagnosis.case import Case
+from trainscope.diagnosis.ranks import are_one_launch, folders, launches, rank_of, teller, told_by
 from trainscope.diagnosis.story import tell
 from trainscope.diagnosis.weight_change import between
 from trainscope.report.apart import keep_apart
@@ -22,9 +23,6 @@ from trainscope.report.document import RunEntry, Tool
 from trainscope.report.pipeline import Progress, gather
 from trainscope.report.survey_build import survey
 from trainscope.report.text import label, plural, printable, well_formed
-
-KEPT = ("checkpoints", "rng_states")
-"""What the folder of a run may hold to begin again from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,28 +58,37 @@ def report_run(
         As :func:`trainscope.report.pipeline.analyze`.
     """
     found = gather([path], settings, progress=progress, spare=spare)
-    if len(found.judged) != 1:
+    if not are_one_launch([one.run for one in found.judged]):
         raise ReadError(path, _several([one.run for one in found.judged]))
-    entries = build_document(found.judged, settings, found.errors).runs
-    case = case_of(found.judged[0])
+    ranks = [case_of(one) for one in found.judged]
+    case = teller(ranks)
+    entry = build_document(found.judged, settings, found.errors).runs[ranks.index(case)]
     file = CaseFile(
         schema_version=CASE_VERSION,
         tool=tool(),
         kind="run",
-        case=case_entry(case, entries[0], replay_of(case, entries[0])),
+        case=case_entry(case, entry, replay_of(case, entry, folders(ranks)), told_by(ranks)),
         errors=list(found.errors),
     )
     return Reported(file, (case.run,), found.failures)
 
 
-def replay_of(case: Case, entry: RunEntry) -> ReplayEntry | None:
-    """Return the plan to train a run again, with the checkpoints that its folder holds; None where nothing happened."""
-    from trainscope.replay.checkpoints import Checkpoint, of_run
+def replay_of(case: Case, entry: RunEntry, places: Sequence[Path]) -> ReplayEntry | None:
+    """Return the plan to train a run again; None where nothing happened.
+
+    Parameters
+    ----------
+    case : Case
+    entry : RunEntry
+        Of the same run.
+    places : sequence of Path
+        Folders with its checkpoints: its own first, then those of the other ranks.
+    """
+    from trainscope.replay.checkpoints import Checkpoint, of_ranks
     from trainscope.replay.config import Source
     from trainscope.replay.plan import Places, plan
 
-    folder = Path(case.run.source)
-    saved, random = ([Checkpoint(c.step, portable(c.path)) for c in of_run(folder, kind)] for kind in KEPT)
+    saved, random = ([Checkpoint(c.step, portable(c.path)) for c in found] for found in of_ranks(places))
     source = Source(id=entry.id, name=entry.name, path=entry.source)
     found = plan(case.run, case.findings, case.stories, Places(saved, random), source=source)
     if found is None:
@@ -111,11 +118,20 @@ def report_runs(
     """
     found = gather(paths, settings, progress=progress, spare=spare)
     entries = build_document(found.judged, settings, found.errors).runs
+    cases = [case_of(one) for one in found.judged]
+    entry_of = {id(case): entry for case, entry in zip(cases, entries, strict=True)}
+    # The ranks of a launch are one training: counted one by one, they would be evidence several times.
+    trainings = {id(told): (told, len(ranks)) for ranks in launches(cases) for told in [teller(ranks)]}
     file = CaseFile(
         schema_version=CASE_VERSION,
         tool=tool(),
         kind="runs",
-        survey=survey([case_of(one) for one in found.judged], entries, len(found.errors)),
+        survey=survey(
+            [case for case, _ in trainings.values()],
+            [entry_of[case] for case in trainings],
+            len(found.errors),
+            ranks=[count for _, count in trainings.values()],
+        ),
         errors=list(found.errors),
     )
     return Reported(file, (), found.failures)
@@ -137,9 +153,9 @@ def report_diff(path: str, first: int, last: int, *, spare: Path | None = None) 
     if spare is not None:
         keep_apart(spare, logs)
     runs = [run for log in logs for run in read_runs(log)]
-    if len(runs) != 1:
+    if not are_one_launch(runs):
         raise ReadError(path, _several(runs))
-    run = runs[0]
+    run = min(runs, key=lambda one: rank_of(one) or 0)  # all ranks have the same weights, or each its part of them
     begin, end = run.first_step, run.last_step
     if begin is not None and end is not None and not (begin <= first < last <= end):
         raise ConfigError(f"--diff {first}:{last}: the run has steps {begin} to {end}; give an earlier and a later one")

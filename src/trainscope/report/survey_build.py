@@ -40,7 +40,9 @@ TITLES: Mapping[str, str] = {detector.id: detector.title for detector in DETECTO
 SIGNALS_IN_TITLE = 3
 
 
-def survey(cases: Sequence[Case], entries: Sequence[RunEntry], unjudged: int = 0) -> Survey:
+def survey(
+    cases: Sequence[Case], entries: Sequence[RunEntry], unjudged: int = 0, *, ranks: Sequence[int] | None = None
+) -> Survey:
     """Return the survey of some runs.
 
     Parameters
@@ -50,7 +52,10 @@ def survey(cases: Sequence[Case], entries: Sequence[RunEntry], unjudged: int = 0
         Of the same runs, in the same order.
     unjudged : int
         Logs that could not be judged.
+    ranks : sequence of int, optional
+        How many recorded ranks of a launch each run stands for; one each, where not given.
     """
+    many = {id(case): n for case, n in zip(cases, ranks or [1] * len(cases), strict=True)}
     entry_of = {id(case): entry for case, entry in zip(cases, entries, strict=True)}
     stable = [case for case in cases if case.is_stable]
     found = clusters(cases)
@@ -65,7 +70,7 @@ def survey(cases: Sequence[Case], entries: Sequence[RunEntry], unjudged: int = 0
         stable=len(stable),
         unjudged=unjudged,
         clusters=[_cluster(name, cluster, stable, entry_of) for name, cluster in named.items()],
-        members=[_member(case, entry_of[id(case)], home.get(id(case))) for case in (*ranked, *rest)],
+        members=[_member(case, entry_of[id(case)], home.get(id(case)), many[id(case)]) for case in (*ranked, *rest)],
     )
 
 
@@ -98,7 +103,7 @@ def title_of(cluster: Cluster) -> str:
     return said if cluster.first is None else f"{cluster.first.name.capitalize()}-led: {said}"
 
 
-def _member(case: Case, entry: RunEntry, home: str | None) -> MemberEntry:
+def _member(case: Case, entry: RunEntry, home: str | None, ranks: int) -> MemberEntry:
     story = case.main
     last = next((m.last for m in entry.metrics if m.name == "train/loss"), None)
     return MemberEntry(
@@ -107,6 +112,7 @@ def _member(case: Case, entry: RunEntry, home: str | None) -> MemberEntry:
         source=entry.source,
         format=entry.format,
         status=status_of(case),
+        ranks=ranks,
         cluster=home,
         last_step=entry.steps.last,
         onset=case.onset,

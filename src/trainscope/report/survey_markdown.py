@@ -47,6 +47,8 @@ def survey_lines(survey: Survey) -> Iterator[str]:
 
 def _member(member: MemberEntry) -> str:
     parts = [_called(member)]
+    if member.ranks > 1:
+        parts.append(f"{member.ranks} ranks")
     if member.onset is not None:
         parts.append(f"from step {member.onset}")
     if member.status == "broken":

@@ -182,17 +182,19 @@ def _end(process: subprocess.Popen[bytes], records: Path) -> None:
     What it put into a session of its own is ended too, unless the command came to its end by itself.
     """
     by_itself = process.poll() is not None
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is not None:
-            break
-        _signal(process, number)
-        try:
-            process.wait(GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            continue
-    _signal(process, signal.SIGKILL)
-    if not by_itself:
-        end_marked(str(records.resolve()))
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            if process.poll() is not None:
+                break
+            _signal(process, number)
+            try:
+                process.wait(GRACE_SECONDS)
+            except subprocess.TimeoutExpired:
+                continue
+    finally:  # a second Ctrl-C waits for nobody
+        _signal(process, signal.SIGKILL)
+        if not by_itself:
+            end_marked(str(records.resolve()))
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
@@ -204,7 +206,7 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Turn SIGTERM into KeyboardInterrupt, so that a cancelled CI job leaves no training behind."""
+    """Turn SIGTERM and SIGHUP into KeyboardInterrupt: a cancelled job, a closed terminal leave no training behind."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -212,8 +214,12 @@ def _terminable() -> Iterator[None]:
     def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {}
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup asks
+            before[number] = signal.signal(number, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -15,6 +15,8 @@ from trainscope.smoke.coverage import coverage, loaders
 from trainscope.smoke.records import Record, gathered
 
 Facts = dict[str, Any]
+CANCELS = 1e-6
+"""Share of the whole gradient's norm that is rounding in single precision: ten times what sums of a batch leave."""
 
 
 def facts_of(record: Record, wish: Wish, *, ranks: int) -> Facts:
@@ -92,10 +94,15 @@ def _parameters(record: Record) -> Facts:
     fixed = set(frozen)
     ran = set(record.end.get("modules_used", ()))
     names = record.layers()
+    shapes = {row[0]: row[1] for row in rows}
+    flat = np.array([len(shapes.get(name, ())) == 1 for name in names], dtype=bool)
     place = {name: at for at, name in enumerate(names)}
     gradient, moved = np.zeros(len(names), dtype=bool), np.zeros(len(names), dtype=bool)
+    weighs = np.zeros(len(names), dtype=bool)
     for step in range(len(record.steps)):
-        gradient |= ~(gathered(record, step, "applied", place) < 0) & _held(record, step, place)
+        applied = gathered(record, step, "applied", place)
+        gradient |= ~(applied < 0) & _held(record, step, place)
+        weighs |= ~(applied <= CANCELS * np.sqrt(np.nansum(np.square(np.maximum(applied, 0.0)))))
         moved |= (gathered(record, step, "updates", place) != 0) & _held(record, step, place)
     return {
         "frozen": frozen,
@@ -103,6 +110,11 @@ def _parameters(record: Record) -> Facts:
         "not_in_optimizer": left_out,
         "not_in_optimizer_used": [name for name in left_out if name in got],
         "never_gradient": [name for name, ever in zip(names, gradient, strict=True) if not ever and name not in fixed],
+        "never_weighed": [
+            name
+            for name, heavy, given in zip(names, weighs | ~flat, gradient, strict=True)
+            if given and not heavy and name not in fixed
+        ],
         "never_moved": [name for name, ever in zip(names, moved, strict=True) if not ever and name not in fixed],
     }
 

@@ -53,6 +53,21 @@ def write(records: Sequence[Record], wish: Wish, out: Path) -> list[Path]:
     return moved
 
 
+def check_free(out: Path) -> None:
+    """Make sure that no file of somebody else's stands where the recorded runs go: before the training, not after.
+
+    Raises
+    ------
+    StoreError
+        If there is one.
+    """
+    ours = set(previous(out))
+    for path in (out / RUN_NAME, *sorted(out.glob(f"{RUN_NAME}_rank[0-9]*"))):
+        is_empty = path.is_dir() and not any(path.iterdir())
+        if path not in ours and not is_empty and (path.exists() or path.is_symlink()):
+            raise StoreError(f"{path}: not a recorded run, and in the way of one; move it, or name another --out")
+
+
 def previous(out: Path) -> list[Path]:
     """Return the smoke runs in a folder: only what an earlier call wrote."""
     return sorted(path.parent for path in out.glob(f"{RUN_NAME}*/{FACTS_FILE}"))

@@ -56,6 +56,9 @@ CONFIG: Mapping[str, Field] = {
     "smoke.never_gradient": Field(
         "JSON list", "names in an optimizer that require a gradient and whose gradient was None at every step"
     ),
+    "smoke.never_weighed": Field(
+        "names", "vectors whose gradient is never more than the rounding of the others': it cancels out of the loss"
+    ),
     "smoke.never_moved": Field(
         "JSON list", "names in an optimizer that require a gradient and that no step changed by one bit"
     ),

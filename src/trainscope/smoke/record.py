@@ -113,6 +113,8 @@ SERIES: Mapping[str, Field] = {
         "1",
         "smallest step counter in the state of the optimizers after the step (Adam and kin); falls when state is lost",
     ),
+    "smoke/optimizer_state_lost": Field("1", "tensors, of the few watched, whose own step counter fell in this step"),
+    "smoke/optimizer_is_first": Field("0 or 1", "the newest optimizer has weights that none had stepped before it"),
     "smoke/optimizer_state_tensors": Field("1", "tensors of the stepping optimizers that have any state"),
     "smoke/weight_decay": Field("1", "largest weight decay of any parameter group"),
     "smoke/learning_rate_min": Field("1", "smallest learning rate of any parameter group of any stepping optimizer"),

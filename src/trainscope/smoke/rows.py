@@ -107,6 +107,7 @@ class Rows:
             "memory/live_graphs": row["graphs"],
             **_calls(parts),
             **_parameters(applied[trained], weights, updates[trained], parts),
+            "smoke/optimizer_is_first": any(p["fresh"] and p["optimizer"] == row["created"] - 1 for p in parts),
             "smoke/router_gradient": norm(raw[routers]),
             "smoke/optimizers_created": row["created"],
             "smoke/learning_rate_min": min(rates, default=None),
@@ -168,6 +169,7 @@ def _parameters(
         "smoke/parameters_nonfinite": int((~np.isfinite(applied)).sum()),
         "smoke/weights_nonfinite": int((~np.isfinite(weights)).sum()),
         "smoke/optimizer_state_step": min(counters, default=None),
+        "smoke/optimizer_state_lost": sum(part["state_lost"] for part in parts),
         "smoke/optimizer_state_tensors": sum(part["state_tensors"] for part in parts),
     }
 

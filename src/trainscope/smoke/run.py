@@ -49,6 +49,7 @@ def smoke(wish: Wish, out: Path, watch: Watcher) -> Smoke:
     """
     with writing_in(out):
         out.mkdir(parents=True, exist_ok=True)
+        convert.check_free(out)
         with tempfile.TemporaryDirectory(prefix="trainscope-") as folder:
             outcome = execute(wish, Path(folder), out / PRINTED, watch)
             records = read(Path(folder))

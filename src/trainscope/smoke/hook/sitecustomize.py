@@ -11,19 +11,23 @@ _external = sys.modules["_frozen_importlib_external"]
 
 
 class _Torch:
-    """Finds ``torch`` once, as Python would have, and starts the recorder when its body has run."""
+    """Finds ``torch`` as Python would have, and starts the recorder when its body has run.
+
+    It stays until then: who only asks whether there is a torch does not import it.
+    """
 
     @staticmethod
     def find_spec(name, path=None, target=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN205, ARG004
         if name != "torch":
             return None
-        sys.meta_path.remove(_Torch)
         spec = _external.PathFinder.find_spec(name, path)
         if spec is None or spec.loader is None:
             return spec
         execute = spec.loader.exec_module
 
         def exec_module(module):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+            if _Torch in sys.meta_path:
+                sys.meta_path.remove(_Torch)
             execute(module)
             try:
                 _start()

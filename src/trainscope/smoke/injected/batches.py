@@ -19,6 +19,8 @@ from . import hashing
 _KEY, _NUMBER, _HELD = "_trainscope_signature", "_trainscope_number", "_trainscope_held"
 _AHEAD = "accelerate.data_loader"
 """Fetches a batch before it hands out the one before: training gets each one fetch later."""
+_SKIPPING = "trainscope.replay.loader"
+"""Leaves batches out where their indices are drawn: they are never fetched, and count all the same."""
 _DISPATCHER = "_fetch_batches"
 """Its function that fetches for all processes."""
 
@@ -79,7 +81,8 @@ class Batches:
             number = self._number(iterator)
             setattr(iterator, _NUMBER, number)
         loader = self._loaders[number]
-        position, loader.given = loader.given, loader.given + 1
+        position = _kept(iterator, loader.given)
+        loader.given = position + 1
         loader.open = weakref.ref(iterator)
         dropped = number == self._loader and position in self._drop
         return Taken(hashing.of_batch(batch), order, [number, position, *_statistics(batch)], dropped)
@@ -104,10 +107,39 @@ class Batches:
         return len(self._loaders) - 1
 
 
+def _kept(iterator: Any, counted: int) -> int:
+    """Return the position of the batch just fetched: a script that skips batches already says which are left."""
+    sampler: Any = getattr(iterator, "_index_sampler", None)
+    if type(sampler).__module__ != _SKIPPING:
+        return counted
+    at = int(iterator._num_yielded) - 1
+    return int(sampler.positions[at]) if 0 <= at < len(sampler.positions) else counted
+
+
+def unskipped(loader: Any) -> Any:
+    """Return what says how many batches a loader has in all: those that a script leaves out differ between epochs."""
+    sampler: Any = getattr(loader, "_index_sampler", None)
+    return sampler.sampler if type(sampler).__module__ == _SKIPPING else loader
+
+
 def remember(iterator: Any, loader: Any, description: dict[str, Any]) -> None:
     """Note which loader an iterator is of: its data set and what decides its batches."""
     signature = f"{type(loader.dataset).__name__} {json.dumps(description)}"
     setattr(iterator, _KEY, (id(loader.dataset), signature))
+
+
+def by_script(depth: int) -> Any | None:
+    """Return what leaves batches out inside the script, where that is who asked for one.
+
+    Parameters
+    ----------
+    depth : int
+        Frames between this function and whoever asked for the batch.
+    """
+    caller = sys._getframe(depth)
+    if caller.f_globals.get("__name__") != _SKIPPING or "length" not in caller.f_locals:
+        return None  # one that leaves them out where their indices are drawn has none to drop
+    return caller.f_locals.get("self")
 
 
 def arrived(iterator: Any, taken: Taken | None, depth: int) -> list[Taken]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -28,6 +28,7 @@ def install(recorder: Recorder) -> None:
 
 def _backward(recorder: Recorder) -> None:
     def note(tensors: Any) -> None:
+        recorder.window.versions = versions(recorder.tracked)
         first = tensors[0] if isinstance(tensors, Sequence) and len(tensors) else tensors
         if not isinstance(first, Tensor):
             recorder.before_backward(None, None, None)
@@ -54,11 +55,19 @@ def _backward(recorder: Recorder) -> None:
     replace(torch.autograd, "backward", make)
 
 
+def versions(optimizers: Iterable[Optimizer]) -> int:
+    """Return how often all weights together have been changed in place."""
+    return sum(p._version for o in list(optimizers) for group in o.param_groups for p in group["params"])
+
+
 def divisor_of(loss: Tensor) -> float | None:
     """Return the number that a loss was divided by last (or 1 / the factor), None if it was not."""
     node = loss.grad_fn
     kind = type(node).__name__
     if kind not in ("DivBackward0", "MulBackward0"):
+        return None
+    # What a script's own hook unpacks may be given out once only.
+    if getattr(getattr(node, "_raw_saved_other", None), "unpack_hook", None) is not None:
         return None
     other = getattr(node, "_saved_other", None)
     value = float(other) if isinstance(other, Tensor) and other.numel() == 1 else 0.0

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
+
+import torch
+from torch.utils import _python_dispatch as python_dispatch
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,7 +39,8 @@ class Guard:
                 return None
             cpu, wall = (time.process_time(), time.perf_counter()) if timed else (0.0, 0.0)
             try:
-                return function(*args, **kwargs)
+                with unseen():
+                    return function(*args, **kwargs)
             except Exception as error:  # noqa: BLE001  # the boundary itself
                 self._off.add(name)
                 self._report(f"{name}: {type(error).__name__}: {error}"[:300])
@@ -45,6 +51,23 @@ class Guard:
                     self.wall += time.perf_counter() - wall
 
         return guarded
+
+
+@contextlib.contextmanager
+def unseen() -> Iterator[None]:
+    """Keep what hooks compute from the script's own modes, which may count, change or fake every operation."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch._C.DisableTorchFunction())
+        if torch._C._len_torch_dispatch_stack():
+            stack.enter_context(python_dispatch._disable_current_modes())
+        yield
+
+
+def is_traced() -> bool:
+    """Tell whether torch.fx or TorchScript is tracing: whatever is done now becomes part of the graph."""
+    return torch._C._get_tracing_state() is not None or bool(
+        getattr(sys.modules.get("torch.fx._symbolic_trace"), "_is_fx_tracing_flag", False)
+    )
 
 
 def opaque(function: Callable[..., Any]) -> Callable[..., Any]:

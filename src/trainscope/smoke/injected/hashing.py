@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import sys
 import zlib
 from collections.abc import Iterable, Mapping
 
@@ -14,11 +15,17 @@ SAMPLE_BYTES = 65_536
 """Bytes of one tensor that are hashed, spread evenly: a batch of images must not slow the step down."""
 
 
+def is_unreal(tensor: Tensor) -> bool:
+    """Tell whether a tensor has no numbers: on the meta device, or fake."""
+    fake = getattr(sys.modules.get("torch._subclasses.fake_tensor"), "FakeTensor", ())
+    return tensor.is_meta or isinstance(tensor, fake)
+
+
 def of_tensor(tensor: Tensor, *, limit: int | None = SAMPLE_BYTES) -> int:
     """Return the hash of a tensor's shape, dtype and bytes."""
     label = f"{tuple(tensor.shape)}{tensor.dtype}".encode()
     found = zlib.crc32(label)
-    if tensor.layout != torch.strided or not tensor.numel() or tensor.is_meta:
+    if tensor.layout != torch.strided or not tensor.numel() or is_unreal(tensor):
         return found
     with torch.no_grad():
         flat = tensor.detach().reshape(-1)

@@ -11,7 +11,9 @@ from torch import Tensor
 from torch.optim import Optimizer, lr_scheduler
 from torch.optim import optimizer as optimizers
 
+from .gradient_hooks import versions
 from .guard import opaque
+from .hashing import is_unreal
 from .norms import gradient_norms, total
 from .patches import replace
 from .recorder import Recorder
@@ -54,7 +56,7 @@ def _steps(recorder: Recorder) -> None:
 
     def pre(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         depth[0] += 1
-        if depth[0] > 1 or not recorder.wakes():
+        if depth[0] > 1 or not recorder.wakes() or any(map(is_unreal, optimizer.param_groups[0]["params"])):
             return None
         tracked = current[0] = before(optimizer)
         if tracked is None:
@@ -95,6 +97,9 @@ def _zero_grad(recorder: Recorder) -> None:
         """Count a call, and whether it loses gradients that no step has used."""
         window = recorder.window
         window.zero_grads += 1
+        # Weights moved by hand since the backward (sharpness-aware steps) have used its gradients.
+        if window.versions != versions(recorder.tracked):
+            return
         if window.backward_calls and not any(t.in_closure for t in recorder.tracked.values()):
             window.thrown += total(gradient_norms(parameters())) > 0
 

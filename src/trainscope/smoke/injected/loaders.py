@@ -85,9 +85,14 @@ def _given(recorder: Recorder, iterator: Any, batch: Any) -> bool:
         return False
     recorder.setting.draws.begin(anew=True)
     taken = recorder.batches.take(iterator, batch, order)
+    position, skipping = taken.row[1], batches.by_script(depth=4)
     if taken.dropped:
-        recorder.sink.write("dropped", position=taken.row[1], hash=taken.hash)
-        return True
+        recorder.sink.write("dropped", position=position, hash=taken.hash)
+        if skipping is None:
+            return True
+        skipping.skip_batches |= {position}  # it counts what it is given, so it has to drop it itself
+    if skipping is not None and position in skipping.skip_batches:
+        return False
     # Frames: this function, the guard, the wrapper, and whoever asked for the batch.
     for one in batches.arrived(iterator, taken, depth=4):
         recorder.window.add(one)
@@ -112,7 +117,7 @@ def describe(loader: Any) -> dict[str, Any]:
         "batch_size": loader.batch_size,
         "sampler": type(loader.sampler).__name__,
         "workers": loader.num_workers,
-        "batches": _length(loader),
+        "batches": _length(batches.unskipped(loader)),
         "drop_last": loader.drop_last,
     }
 

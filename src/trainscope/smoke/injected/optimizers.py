@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,11 +20,43 @@ COUNTERS = 64
 _VARIES = frozenset({"lr", "initial_lr"})
 
 
+class Memory:
+    """What optimizers, old and new, knew of each parameter: one that is new to all of them loses nothing."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[Tensor], float]] = {}
+        self._stepped: dict[int, weakref.ref[Tensor]] = {}
+
+    def lost(self, parameters: Sequence[Tensor], states: Sequence[dict[str, Any] | None]) -> int:
+        """Return of how many parameters the step counter fell since the last step on them.
+
+        Parameters
+        ----------
+        states : sequence of dict or None
+            After the step, one for each parameter; those without a counter are not judged.
+        """
+        found = 0
+        every = max(1, len(parameters) // COUNTERS)
+        for parameter, state in list(zip(parameters, states, strict=True))[::every]:
+            if not state or "step" not in state:
+                continue
+            counter, (ref, before) = float(state["step"]), self._known.get(id(parameter), (None, 0.0))
+            found += ref is not None and ref() is parameter and counter < before
+            self._known[id(parameter)] = (weakref.ref(parameter), counter)
+        return found
+
+    def is_new(self, parameters: Sequence[Tensor]) -> bool:
+        """Tell whether no optimizer has stepped any of `parameters` before, and note that one does now."""
+        known = [(entry := self._stepped.get(id(p))) is not None and entry() is p for p in parameters]
+        self._stepped.update((id(p), weakref.ref(p)) for p in parameters)
+        return not any(known)
+
+
 class Tracked:
     """One optimizer."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    def __init__(self, number: int, memory: Memory) -> None:
+        self.number, self.memory = number, memory
         self.parameters: list[Tensor] = []
         self.updates = Updates()
         self.raw: list[float] = []
@@ -37,6 +70,8 @@ class Tracked:
         self.in_closure = False
         self.steps = 0
         self._cleared = True
+        self._is_new: bool | None = None
+        """Whether it began with parameters that no optimizer had stepped; None before its first step."""
         self._described: tuple[Sequence[str], Sequence[dict[str, Any]]] | None = None
 
     def look_for_stale(self, optimizer: Optimizer) -> None:
@@ -85,6 +120,12 @@ class Tracked:
             **self.state_of(optimizer),
         }
 
+    def _begins_anew(self) -> bool:
+        """Tell whether this optimizer is about parameters that none had stepped before it."""
+        if self._is_new is None:
+            self._is_new = self.memory.is_new(self.parameters)
+        return self._is_new
+
     def state_of(self, optimizer: Optimizer) -> dict[str, Any]:
         """Return norms of the moments, the smallest step counter, and how many parameters have state."""
         states = [optimizer.state[p] for p in self.parameters if p in optimizer.state]
@@ -96,6 +137,8 @@ class Tracked:
             "m": first,
             "v": second,
             "state_step": min(counters, default=None),
+            "fresh": self._begins_anew(),
+            "state_lost": self.memory.lost(self.parameters, [optimizer.state.get(p) for p in self.parameters]),
             "state_tensors": sum(1 for state in states if state),
         }
 

@@ -104,6 +104,8 @@ def _singular(node: Any) -> bool:
 def _saved(node: Any, names: Sequence[str] = _SAVED) -> list[Tensor]:
     found = []
     for name in names:
+        if getattr(getattr(node, f"_raw_saved_{name}", None), "unpack_hook", None) is not None:
+            continue  # the script's own, which may give it out once only
         try:
             value = getattr(node, f"_saved_{name}", None)
         except RuntimeError:  # freed already

@@ -28,7 +28,7 @@ from .labels import LabelHistogram
 from .models import Models
 from .norms import gradient_norms
 from .omission import Omission
-from .optimizers import Tracked, options_of, rates_of
+from .optimizers import Memory, Tracked, options_of, rates_of
 from .origins import Output, origin
 from .schedules import Schedulers
 from .setting import Setting
@@ -72,7 +72,7 @@ class Recorder:
         self.backwards = 0
         self.clipped: dict[int, tuple[int, float]] = {}
         """``id`` of a parameter to (backward count, gradient norm) from just before it was clipped."""
-        self._ended = self._nonfinite = False
+        self._ended, self._nonfinite, self._memory = False, False, Memory()
         self._pid = os.getpid()
         self.done = self._raised = 0
         self._open: list[dict[str, Any]] = []
@@ -104,7 +104,7 @@ class Recorder:
         """Return what is known of an optimizer, from its construction on."""
         found = self.tracked.get(optimizer)
         if found is None:
-            found = self.tracked[optimizer] = Tracked(self.created)
+            found = self.tracked[optimizer] = Tracked(self.created, self._memory)
             self.created += 1
             self._expected += [weakref.ref(optimizer)] if not self.done else []
         return found

@@ -1,7 +1,6 @@
 """Sees forwards: the pass through the outermost module, dropout and batch norm, the loss, routers.
 
-Classes and functions are wrapped rather than modules hooked: a model can still be copied and pickled, and code that
-``torch.compile`` traces goes to the original.
+Classes and functions are wrapped, not modules hooked: models can be copied and pickled, and traces see the original.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from ...probe.names import modules
 from ...probe.routing import blocks
 from .batches import of_inputs
 from .forwards import Forward, RouterHook, UsedHook, moments_of, tensors_in
+from .guard import is_traced
 from .labels import labels_of
 from .patches import replace
 from .recorder import Recorder
@@ -59,7 +59,7 @@ def _wrap_forward(recorder: Recorder, kind: type[nn.Module]) -> None:
 
     def make(original: Function) -> Function:
         def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or recorder.inside_backward or not watches(self):
+            if torch.compiler.is_compiling() or is_traced() or recorder.inside_backward or not watches(self):
                 return original(self, *args, **kwargs)
             seen = enter(self, args, kwargs)
             try:
@@ -144,7 +144,6 @@ def _dropouts(recorder: Recorder, seen: Function) -> None:
     draws = recorder.setting.draws
 
     def note(name: str, given: Any, rate: float) -> None:
-        # Frames as above.
         place = recorder.models.order_of(sys._getframe(3).f_locals.get("self"))
         draws.enter(f"{name} {place} {tuple(given.shape)} {given.stride()} {rate}")
 
@@ -153,7 +152,7 @@ def _dropouts(recorder: Recorder, seen: Function) -> None:
 
     def make(original: Function) -> Function:
         def function(*args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or not recorder.active[0] or recorder.inside_backward:
+            if torch.compiler.is_compiling() or is_traced() or not recorder.active[0] or recorder.inside_backward:
                 return original(*args, **kwargs)
             rate = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
             if rate > 0:
@@ -174,7 +173,11 @@ def _dropouts(recorder: Recorder, seen: Function) -> None:
 def _batch_norm(recorder: Recorder, seen: Function) -> None:
     def make(original: Function) -> Function:
         def function(*args: Any, **kwargs: Any) -> Any:
-            if not torch.compiler.is_compiling() and recorder.active[0] and not recorder.inside_backward:
+            if (
+                not (torch.compiler.is_compiling() or is_traced())
+                and recorder.active[0]
+                and not recorder.inside_backward
+            ):
                 seen(bool(args[5] if len(args) > 5 else kwargs.get("training", False)), 0.0)
             return original(*args, **kwargs)
 
@@ -205,7 +208,11 @@ def _losses(recorder: Recorder) -> None:
 
         def function(*args: Any, **kwargs: Any) -> Any:
             loss = original(*args, **kwargs)
-            if not torch.compiler.is_compiling() and recorder.active[0] and not recorder.inside_backward:
+            if (
+                not (torch.compiler.is_compiling() or is_traced())
+                and recorder.active[0]
+                and not recorder.inside_backward
+            ):
                 seen(signature.bind(*args, **kwargs), loss)
             return loss
 
@@ -229,7 +236,11 @@ def _other_losses(recorder: Recorder) -> None:
     def make(original: Function) -> Function:
         def function(*args: Any, **kwargs: Any) -> Any:
             loss = original(*args, **kwargs)
-            if not torch.compiler.is_compiling() and recorder.active[0] and not torch.is_grad_enabled():
+            if (
+                not (torch.compiler.is_compiling() or is_traced())
+                and recorder.active[0]
+                and not torch.is_grad_enabled()
+            ):
                 seen(loss, args[1] if len(args) > 1 else kwargs.get("target"))
             return loss
 

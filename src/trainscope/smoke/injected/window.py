@@ -44,6 +44,8 @@ class Window:
     given: list[list[int]] = field(default_factory=list)
     """Of each batch: the loader's number, and hashes of its tensors."""
     forwards: list[Forward] = field(default_factory=list)
+    versions: int = -1
+    """How often the weights had been changed in place at the last backward, added up."""
     scale: float | None = None
     unscaled: bool = False
     scheduler_steps: int = 0
