@@ -119,6 +119,8 @@ def test_yaml_json_and_toml_say_the_same(tmp_path, name, text):
         ("c.yaml", "1: 2\n", "1: the name of a setting must be text"),
         ("c.json", "[" * 100_000, "nested too deeply"),
         ("c.yaml", "[" * 3_000, "nested too deeply"),
+        ("c.yaml", "alerts: &a [*a]\n", "nested too deeply"),
+        ("c.yaml", "detector: &a {name: z_score, x: *a}\n", "nested too deeply"),
         ("c.json", "", "not valid JSON"),
         ("c.yaml", "decimation_factor: x\n", "decimation_factor = 'x'"),
         ("c.yaml", "profile: prodction\n", "did you mean 'production'"),
@@ -133,6 +135,12 @@ def test_a_bad_file_is_one_line_that_names_it(tmp_path, name, text, said):
     assert str(error.value).startswith(f"{path}: ")
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("source", [5, ["a.yaml"], "a\0b"])
+def test_what_is_no_place_for_settings_is_an_error_of_ours(source):
+    with pytest.raises(ConfigError, match=r"expected a path|cannot be read"):
+        load_config(source)
 
 
 def test_a_missing_file_is_named(tmp_path):

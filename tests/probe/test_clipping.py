@@ -39,6 +39,24 @@ def test_norms_from_before_and_after_clipping_are_both_true(attach, stats, early
         assert stats(reading, name)["grad_l2_norm"] == pytest.approx(norm, rel=1e-4), name
 
 
+@pytest.mark.parametrize("early", [True, False])
+def test_clipping_by_value_is_seen_too(attach, stats, early):
+    model, probe = setup(attach)
+    before = norms(model)
+    if early:
+        nn.utils.clip_grad_value_(model.parameters(), 0.01)
+    found = probe.measure()
+    if not early:
+        nn.utils.clip_grad_value_(model.parameters(), 0.01)
+    after = norms(model)
+    (reading,) = probe.read([found])
+    assert total(after) < 0.5 * total(before)
+    assert reading.scalars["grad_norm_before_clip"] == pytest.approx(total(before), rel=1e-4)
+    assert reading.scalars["grad_norm_after_clip"] == pytest.approx(total(after), rel=1e-4)
+    for name, norm in before.items():
+        assert stats(reading, name)["grad_l2_norm"] == pytest.approx(norm, rel=1e-4), name
+
+
 def test_an_infinite_gradient_is_found_where_it_was_before_clipping_spread_it(attach, stats):
     model, probe = setup(attach)
     model[0].weight.grad[0, 0] = torch.inf

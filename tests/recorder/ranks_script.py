@@ -1,12 +1,14 @@
 """Small trainings, one after the other, on one rank or several: ``torchrun ranks_script.py RUN_DIR KIND ...``.
 
-A kind is ddp, fsdp, stop (ddp, with a spike on one rank) or plain (no process group).
+A kind is ddp, fsdp, stop (ddp, with a spike on one rank), first (ddp, recorded on the first rank only) or plain
+(no process group).
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import torch
@@ -42,7 +44,7 @@ def spread(kind: str, model: nn.Module, world: int) -> nn.Module:
         for part in (model.first, model.last):
             fully_shard(part, mesh=mesh)
         fully_shard(model, mesh=mesh)
-    return nn.parallel.DistributedDataParallel(model) if kind in ("ddp", "stop") else model
+    return nn.parallel.DistributedDataParallel(model) if kind in ("ddp", "stop", "first") else model
 
 
 def train(kind: str, run_dir: str, rank: int = 0, world: int = 1) -> dict[str, object]:
@@ -53,12 +55,13 @@ def train(kind: str, run_dir: str, rank: int = 0, world: int = 1) -> dict[str, o
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     config = TrainScopeConfig(
         run_dir=run_dir,
-        run_name=None if kind == "ddp" else kind,
+        run_name=None if kind in ("ddp", "first") else kind,
         stop_on_spike=kind == "stop",
         histogram_every_n_steps=2,
     )
-    scope = TrainScope(called, optimizer, config).attach()
-    path = scope.session.path
+    scope = TrainScope(called, optimizer, config)
+    records = kind != "first" or rank == 0
+    path = scope.attach().session.path if records else None
     stopped = None
     try:
         for step in range(STEPS):
@@ -69,7 +72,8 @@ def train(kind: str, run_dir: str, rank: int = 0, world: int = 1) -> dict[str, o
             clip = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
             del clip
             only_here = kind == "stop" and rank == 1 and step == 3
-            scope.step(float("nan") if only_here else loss.item(), batch_index=step)
+            if records:
+                scope.step(float("nan") if only_here else loss.item(), batch_index=step)
             optimizer.step()
     except StopTraining as stop:
         stopped = stop.step
@@ -79,7 +83,7 @@ def train(kind: str, run_dir: str, rank: int = 0, world: int = 1) -> dict[str, o
 
 if __name__ == "__main__":
     folder, *kinds = sys.argv[1:]
-    dist.init_process_group("gloo")
+    dist.init_process_group("gloo", timeout=timedelta(seconds=60))
     mine = dist.get_rank()
     for each in kinds:
         result = train(each, folder, mine, dist.get_world_size())

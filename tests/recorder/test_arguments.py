@@ -153,15 +153,9 @@ def test_a_device_that_cannot_be_used_is_told_when_the_recorder_is_made(training
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("wrong", [{"run_dir": "here"}, "recorder.yaml"])
-def test_a_config_that_is_none_is_told_with_the_way_out(training, wrong):
-    with pytest.raises(RecorderError, match=r"^config = .*: expected a TrainScopeConfig; load_config makes one"):
-        TrainScope(*training, wrong)
-
-
 def test_model_and_optimizer_the_wrong_way_round_are_told(training):
     model, optimizer = training
-    with pytest.raises(RecorderError, match=r"^model = AdamW .*: expected a torch.nn.Module"):
+    with pytest.raises(RecorderError, match=r"^model = AdamW .*: expected one torch.nn.Module"):
         TrainScope(optimizer, model)
 
 
@@ -174,3 +168,37 @@ def test_what_the_optimizer_sets_is_in_the_meta_file_with_its_betas_and_a_rate_t
     assert made["groups"][0]["betas"] == [0.9, 0.95]
     assert made["groups"][0]["lr"] == 0.25
     assert "params" not in made["groups"][0]
+
+
+@pytest.mark.parametrize("model", [None, [torch.nn.Linear(1, 1)], torch.nn.Linear(1, 1).forward])
+def test_what_is_no_module_is_told_when_the_recorder_is_made(training, model):
+    with pytest.raises(RecorderError, match=r"model = .*: expected one torch\.nn\.Module"):
+        TrainScope(model, training[1])
+
+
+@pytest.mark.parametrize("given", [{"run_dir": "runs"}, "runs"])
+def test_what_is_no_config_is_told_when_the_recorder_is_made(training, given):
+    with pytest.raises(ConfigError, match=r"config = .*: expected a TrainScopeConfig; load_config makes one"):
+        TrainScope(*training, given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"loss": 10**400}, "loss = 1000.*: expected a number"),
+        ({"loss": 10**5000}, "loss = one int too long to show: expected a number"),
+        ({"grad_norm_after_clip": "high"}, "grad_norm_after_clip = 'high': expected a number"),
+        ({"grad_norm_after_clip": torch.zeros(0)}, "grad_norm_after_clip: expected one real number"),
+        ({"step": 2**53 + 1}, f"step = .*: expected a whole number from 0 to {2**53}"),
+    ],
+)
+def test_a_number_that_cannot_be_kept_is_told_and_costs_no_other_step(scope_of, training, arguments, text):
+    scope = scope_of(*training).attach()
+    path = scope.session.path
+    train(scope, training[0], [training[1]], 3)
+    with pytest.raises(RecorderError, match=text):
+        scope.step(**{"loss": 1.0, **arguments})
+    train(scope, training[0], [training[1]], 2, first=3)
+    scope.detach()
+    assert scope.faults == {}
+    assert columns(path / "global.arrow")["step"] == [0, 1, 2, 3, 4]

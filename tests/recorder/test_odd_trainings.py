@@ -248,7 +248,9 @@ def test_weights_without_numbers_are_left_out_and_the_others_measured(scope_of):
     assert {"scalar", "empty", "first.weight"} <= names
     assert not {"ghost.weight", "places"} & names
     assert columns(path / "layers" / "scalar.arrow")["weight_l2_norm"][0] == pytest.approx(2.0)
-    assert columns(path / "layers" / "empty.arrow")["weight_l2_norm"][0] == 0.0
+    empty = columns(path / "layers" / "empty.arrow")
+    assert empty["weight_l2_norm"][0] == 0.0
+    assert [empty[name][0] for name in ("weight_mean", "weight_min", "weight_max", "weight_max_abs")] == [None] * 4
 
 
 class OnMeta(nn.Module):

@@ -81,6 +81,20 @@ def test_an_active_wandb_run_gets_every_step_in_the_rows_that_the_script_logs(sc
     assert wandb_run.alerts == []
 
 
+def test_a_row_of_several_steps_says_which_of_them_was_the_spike(scope_of, training, wandb_run):
+    with scope_of(*training) as scope:
+        for step in range(10):
+            train(scope, *training, [math.inf if step == 3 else 1.0])
+        wandb_run.log({"mine": 1.0})
+    (row,) = wandb_run.rows
+    assert (row["trainscope/step"], row["trainscope/loss"]) == (9, 1.0)
+    assert (row["trainscope/spike_step"], row["trainscope/spike_loss"], row["trainscope/spike_score"]) == (
+        3,
+        math.inf,
+        math.inf,
+    )
+
+
 def test_the_gradient_norm_told_is_the_one_recorded(scope_of, training, wandb_run):
     from .conftest import columns
 

@@ -13,12 +13,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from tests.recorder.conftest import columns  # noqa: E402
-from tests.recorder.ranks_script import train  # noqa: E402
+from tests.recorder.ranks_script import STEPS, train  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).with_name("ranks_script.py")
-KINDS = ("ddp", "fsdp", "stop")
+KINDS = ("ddp", "fsdp", "stop", "first")
 GLOBAL = ("grad_norm_before_clip", "grad_norm_after_clip", "weight_norm", "update_norm", "optimizer_v_norm")
 LAYER = (
     "grad_l2_norm", "grad_max_abs", "grad_mean", "weight_l2_norm", "weight_mean", "weight_std", "weight_min",
@@ -77,6 +77,13 @@ def test_every_rank_has_a_folder_of_its_own_under_one_name(reports):
     names = sorted(Path(report["path"]).name for report in reports["ddp"])
     assert names[0].removesuffix("_rank0") == names[1].removesuffix("_rank1")
     assert names[0] != names[1]
+
+
+def test_a_script_that_records_on_its_first_rank_only_does_not_hang(reports):
+    path = Path(reports["first"][0]["path"])
+    assert path.name.endswith("_rank0")
+    assert len(columns(path / "global.arrow")["step"]) == STEPS
+    assert reports["first"][1]["path"] == "None"
 
 
 def test_a_spike_on_one_rank_stops_all_of_them_at_the_same_step(reports):

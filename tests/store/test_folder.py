@@ -136,3 +136,13 @@ def test_a_fold_that_failed_half_way_is_finished_later_without_a_row_twice(tmp_p
         step = plain_read(writer.path / "layers" / f"{name}.arrow").column("step").to_pylist()
         assert step == sorted(set(step))
         assert set(range(60, 80)) <= set(step)
+
+
+def test_a_run_whose_resume_failed_may_be_resumed_again_by_the_same_process(tmp_path):
+    writer = make(tmp_path, range(10))
+    writer.close()
+    shutil.rmtree(writer.path / "journal")
+    (writer.path / "journal").write_text("no folder")
+    for _ in range(2):
+        with pytest.raises(StoreError, match="journal: cannot be written"):
+            RunWriter.create(config(tmp_path, resume=True), meta={})

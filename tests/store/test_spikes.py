@@ -21,6 +21,15 @@ def test_a_spike_window_has_real_steps_on_both_sides(tmp_path):
     assert found == [{"step": 50, "score": 9.5, "first": 45, "last": 53, "also": []}]
 
 
+def test_a_window_has_its_steps_whatever_they_are_numbered_by(tmp_path):
+    writer = make(tmp_path, range(0, 5_100, 100))
+    writer.mark_spike(5_000, 9.5)
+    record(writer, range(5_100, 9_000, 100))
+    writer.close()
+    for file in ("spike_step_5000.arrow", f"spike_step_5000_layers/{NAMES[0]}.arrow"):
+        assert plain_read(tmp_path / "a" / "spikes" / file).column("step").to_pylist() == list(range(4_500, 5_400, 100))
+
+
 def test_the_steps_of_an_old_spike_window_read_back_at_full_resolution(tmp_path):
     writer = make(tmp_path, range(54), full_resolution_window=20)
     writer.mark_spike(53, 9.5)

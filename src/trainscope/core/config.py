@@ -216,6 +216,8 @@ def load_config(source: str | Path | Mapping[str, Any] | TrainScopeConfig | None
     if source is None or isinstance(source, Mapping):
         given = source or {}
         return _made(told, given, lambda field: _ENVIRONMENT if field in told.keys() - given.keys() else "")
+    if not isinstance(source, (str, os.PathLike)):
+        raise ConfigError(f"source = {source!r:.60}: expected a path, a dict or a TrainScopeConfig")
     path = Path(source)
     return _made(read_table(path), told, lambda field: _ENVIRONMENT if field in told else f"{path}: ")
 

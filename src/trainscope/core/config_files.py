@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from trainscope.core.config_values import plain
 from trainscope.core.errors import ConfigError
 
 
@@ -24,9 +25,12 @@ def read_table(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: cannot be read (not UTF-8: {error.reason} at byte {error.start})") from None
+    except ValueError as error:
+        raise ConfigError(f"{str(path)!r}: cannot be read ({error})") from None
     suffix = path.suffix.lower()
     try:
         data = _parse(text, suffix)
+        plain(data)  # an alias in YAML may lead back to itself
     except RecursionError:
         raise ConfigError(f"{path}: not a table of settings (nested too deeply)") from None
     except ValueError as error:

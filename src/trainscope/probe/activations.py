@@ -128,7 +128,7 @@ class Activations:
         thirds, self._meter.thirds = self._meter.thirds, any(len(forwards) > 1 for forwards in seen.values())
         numbers = [forward.number for forwards in seen.values() for forward in forwards]
         if numbers != sorted(numbers):  # several forwards of several modules take turns
-            rows = rows[torch.tensor(numbers).to(rows.device, non_blocking=True)]
+            rows = rows[torch.tensor(numbers, device="cpu").to(rows.device, non_blocking=True)]
         peaks = [_peak(forwards) for forwards in seen.values()]
         counts = tuple(tuple(forward.count for forward in forwards) for forwards in seen.values())
         functions = tuple(i for i, peak in enumerate(peaks) if peak is not None)
@@ -175,8 +175,9 @@ def main_tensor(output: object) -> Tensor | None:
     """Return the floating-point tensor an output is about: itself, or the first of several."""
     if isinstance(output, Tensor):
         return output if output.is_floating_point() or output.is_complex() else None
-    if isinstance(output, dict) or hasattr(output, "values"):
-        output = tuple(output.values())
+    of_dict = getattr(type(output), "values", None)  # of the class: a proxy of torch.fx has any attribute
+    if callable(of_dict) and not isinstance(output, tuple):
+        output = tuple(of_dict(output))
     if isinstance(output, (tuple, list)):
         return next((found for part in output if (found := main_tensor(part)) is not None), None)
     return None

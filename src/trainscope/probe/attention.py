@@ -48,12 +48,14 @@ class Attention:
     Parameters
     ----------
     names : mapping of int to str
-        ``id`` of a module to its name.
+        ``id`` of a module to its name; None for one that is not to be told of.
     guard : callable
         Wraps the measuring so that a fault in it is noted and the forward goes on.
     """
 
-    def __init__(self, names: Mapping[int, str], guard: Callable[[Callable[..., None]], Callable[..., None]]) -> None:
+    def __init__(
+        self, names: Mapping[int, str | None], guard: Callable[[Callable[..., None]], Callable[..., None]]
+    ) -> None:
         self._names = names
         self._seen: dict[str, list[Tensor]] = {}
         self.dropped: set[float] = set()
@@ -117,6 +119,7 @@ class Attention:
             if code.co_argcount and code.co_filename != __file__:
                 first = frame.f_locals.get(code.co_varnames[0])
                 if isinstance(first, nn.Module) and id(first) in self._names:
+                    # No farther than the model: a look at its caller's variables would keep them alive.
                     return self._names[id(first)]
             frame = frame.f_back
         return None

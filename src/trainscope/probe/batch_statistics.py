@@ -104,8 +104,8 @@ def statistics(samples: Sequence[Sample]) -> Tensor:
     Those of one shape are worked out together: a call costs more than the numbers of one batch.
     """
     device = next(t.device for one in samples for t in (one.tokens, one.given) if t is not None)
-    table = torch.full((len(samples), len(Statistic)), math.nan, dtype=_wide(device))
-    table[:, Statistic.SIZE] = torch.tensor([one.size for one in samples], dtype=table.dtype)
+    table = torch.full((len(samples), len(Statistic)), math.nan, dtype=_wide(device), device="cpu")
+    table[:, Statistic.SIZE] = torch.tensor([one.size for one in samples], dtype=table.dtype, device="cpu")
     table = table.to(device, non_blocking=True)
     alike: dict[tuple[int, ...], list[int]] = {}
     for place, one in enumerate(samples):

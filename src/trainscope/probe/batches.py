@@ -89,7 +89,7 @@ class BatchColumns:
         values = rows.tolist()
         chosen = values[0]
         if len(values) > 1:
-            before = torch.tensor(list(self._before) or values, dtype=torch.float64)
+            before = torch.tensor(list(self._before) or values, dtype=torch.float64, device="cpu")
             away = (rows - before.nanmedian(0).values).abs().nan_to_num(-1.0)
             chosen = rows.gather(0, away.argmax(0, keepdim=True))[0].tolist()
         self._before.extend(values)

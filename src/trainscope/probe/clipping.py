@@ -2,6 +2,7 @@
 
 ``torch.nn.utils.clip_grad_norm_`` ends in one function of its module that scales the gradients. That one is
 wrapped while a probe listens, which also reaches callers that imported ``clip_grad_norm_`` before.
+``clip_grad_value_`` has no such function: it is seen where it is called as ``torch.nn.utils.clip_grad_value_``.
 Frameworks that clip with kernels of their own (DeepSpeed) are not seen.
 """
 
@@ -20,6 +21,8 @@ _PLACES: tuple[tuple[Any, str], ...] = tuple(
     for module, name in (
         (clip_grad, "_clip_grads_with_norm_"),
         (torch.nn.utils, "clip_grads_with_norm_"),
+        (clip_grad, "clip_grad_value_"),
+        (torch.nn.utils, "clip_grad_value_"),
         # torch before 2.6 has no inner function
         *(() if hasattr(clip_grad, "_clip_grads_with_norm_") else ((clip_grad, "clip_grad_norm_"),)),
         *(() if hasattr(clip_grad, "_clip_grads_with_norm_") else ((torch.nn.utils, "clip_grad_norm_"),)),

@@ -134,7 +134,7 @@ class Meter:
         table = tables[0] if len(tables) == 1 else torch.cat(tables)
         if order == sorted(order):
             return table
-        places = torch.tensor(order).argsort()
+        places = torch.tensor(order, device="cpu").argsort()
         return table[places.to(device, non_blocking=True)]
 
     def _reduce(self, batch: _Batch) -> None:
@@ -203,7 +203,7 @@ def combine(rows: Tensor, counts: Sequence[Sequence[int]], *, thirds: bool) -> T
         third = torch.full_like(third, torch.nan)
     # A NaN outside the examples that were measured is one in the mean all the same.
     mean = torch.where(low.isnan(), low, mean)
-    numbers = torch.tensor([float(n) for module in counts for n in module], dtype=torch.float64)
+    numbers = torch.tensor([float(n) for module in counts for n in module], dtype=torch.float64, device="cpu")
     count = numbers.unsqueeze(1).expand_as(mean)
     forwards = torch.stack([count, mean, second, third, fourth.square(), low, high, median])
     if forwards.shape[1] == len(counts):

@@ -50,7 +50,7 @@ class Forwards:
     def look_again(self) -> None:
         """List the modules anew: some have come or gone."""
         self.has_compiled = has_compiled(self._model)
-        names = {id(module): name for name, module in modules(self._model) if name}
+        names = {id(module): name or None for name, module in modules(self._model)}
         self.attention = Attention(names, self._boundary.guard("attention"))
         self.routing.disarm()
         self.routing.arm()
@@ -106,6 +106,9 @@ class Forwards:
 
     def next(self) -> int | None:
         """Begin a new step; return the training forwards of the last one, None if none was seen."""
+        if self._depth:  # Ctrl-C ended a forward, for which no hook is called
+            self._depth = 0
+            self._leave()
         if not self._seen:
             self._random = random_state.take()
         seen, self._seen = self._seen, 0

@@ -41,15 +41,15 @@ class Histograms:
         table = torch.stack([found.total, found.squares])
         shards.add(table)
         total, squares = to_host([{"table": table.view(-1)}])[0]["table"].view(2, -1)
-        count = torch.tensor(numel, dtype=torch.float64).clamp(min=1)
+        count = torch.tensor(numel, dtype=torch.float64, device="cpu").clamp(min=1)
         mean = total / count
         deviation = (squares / count - mean**2).clamp(min=0.0).sqrt()
         half = (WIDTH * deviation).clamp(min=FLOOR)
-        steps = torch.linspace(-1.0, 1.0, self._bins + 1, dtype=torch.float64)
+        steps = torch.linspace(-1.0, 1.0, self._bins + 1, dtype=torch.float64, device="cpu")
         self.edges = mean.unsqueeze(1) + half.unsqueeze(1) * steps
         for place, name in enumerate(names):
             if len(self.known.get(name, ())) == self._bins + 1:
-                self.edges[place] = torch.tensor(self.known[name], dtype=torch.float64)
+                self.edges[place] = torch.tensor(self.known[name], dtype=torch.float64, device="cpu")
 
     def forget_order(self, names: Sequence[str]) -> None:
         """Choose anew at the next count, with the same edges for the parameters called `names`."""

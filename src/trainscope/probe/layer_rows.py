@@ -25,7 +25,7 @@ class LayerRows:
 
     def __init__(self, watched: Watched, model: nn.Module) -> None:
         self.count = len(watched.names)
-        self.order = torch.tensor(watched.order, dtype=torch.long)
+        self.order = torch.tensor(watched.order, dtype=torch.long, device="cpu")
         self.names = tuple(watched.names[i] for i in watched.order)
         places = {place: row for row, place in enumerate(watched.order)}
         self._row_of = {key: places[place] for key, place in watched.index.items()}
@@ -46,9 +46,9 @@ class LayerRows:
         key = (None if every else tuple(places), len(self.names))
         mask = self._masks.get(key)
         if mask is None:
-            chosen = torch.zeros(self.count, dtype=torch.bool)
+            chosen = torch.zeros(self.count, dtype=torch.bool, device="cpu")
             chosen[list(places)] = True
-            mask = torch.zeros(len(self.names), dtype=torch.bool)
+            mask = torch.zeros(len(self.names), dtype=torch.bool, device="cpu")
             mask[: self.count] = chosen[self.order]
             self._masks = {**(self._masks if len(self._masks) < 16 else {}), key: mask}
         return mask

@@ -136,7 +136,7 @@ class Reducer:
         key = (len(pieces), pieces[0].dtype)
         kept = self._tables.get(key)
         if kept is None:
-            table = torch.empty(len(pieces), 4, dtype=key[1])
+            table = torch.empty(len(pieces), 4, dtype=key[1], device=pieces[0].device)
             places = table.view(-1).unbind()
             kept = self._tables[key] = (table, [places[i : i + 4] for i in range(0, len(places), 4)])
         for piece, (norm, total, low, high) in zip(pieces, kept[1], strict=True):

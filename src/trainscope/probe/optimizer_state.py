@@ -141,13 +141,13 @@ def _rms_sums(
     if scale is not None:
         squares /= scale
     squares.square_()
-    lengths = torch.tensor(counts).to(device, non_blocking=True)
-    decay = torch.tensor(keep).to(device, non_blocking=True)
+    lengths = torch.tensor(counts, device="cpu").to(device, non_blocking=True)
+    decay = torch.tensor(keep, device="cpu").to(device, non_blocking=True)
     each: Tensor | float = keep[0] if len(set(keep)) == 1 else decay.repeat_interleave(lengths)
     coming = torch.cat(seconds).to(torch.float32) * each + squares * (1 - each)
     sums = torch.segment_reduce(squares / coming.clamp_min_(1e-30), "sum", lengths=lengths, unsafe=True)
     if all(isinstance(s, Tensor) for s in steps):
         done = torch.stack([s for s in steps if isinstance(s, Tensor)])
     else:
-        done = torch.tensor([s for s in steps if not isinstance(s, Tensor)] or [0.0])
+        done = torch.tensor([s for s in steps if not isinstance(s, Tensor)] or [0.0], device="cpu")
     return sums * (1 - decay ** (done.to(device, torch.float32, non_blocking=True) + 1))

@@ -24,7 +24,8 @@ class ParameterColumns:
     def __init__(self, watched: Watched, rows: LayerRows) -> None:
         self._rows = rows
         self._count = rows.count
-        self._numel = torch.tensor(watched.numel, dtype=torch.float64)[rows.order].clamp(min=1)
+        self._numel = torch.tensor(watched.numel, dtype=torch.float64, device="cpu")[rows.order].clamp(min=1)
+        self._filled = [place for place, numel in enumerate(watched.numel) if numel]
         self._flat: set[int] = set()
 
     def take_flat(self) -> list[int]:
@@ -78,6 +79,7 @@ class ParameterColumns:
             columns["grad_nan_inf_ratio"] = sums[Sum.BAD] / numel
         self._mask(valid, columns, like.has.get("grad", ()))
         self._weights(sums, highs, columns)
+        self._mask(valid, WEIGHTS[1:], self._filled)  # the norm of no numbers is 0, their extremes are not
         scalars["weight_norm"] = _norms(sums[Sum.WEIGHT_SQUARES])
         if "update" in vectors[0]:
             squares = torch.stack([v["update"] for v in vectors])[:, order]
@@ -104,7 +106,7 @@ class ParameterColumns:
         """Return the squares that the optimizer sees: after clipping, where there was any."""
         if "clipped" in vectors[0]:
             return torch.stack([v["clipped"] for v in vectors])
-        clipped = torch.zeros(self._count, dtype=torch.bool)
+        clipped = torch.zeros(self._count, dtype=torch.bool, device="cpu")
         clipped[list(like.has["clipped"])] = True
         return torch.where(clipped[self._rows.order], sums[Sum.CLIPPED_SQUARES], sums[Sum.GRAD_SQUARES])
 

@@ -53,7 +53,7 @@ def storable(state: Mapping[str, Any]) -> dict[str, Any]:
     stored: dict[str, Any] = {
         "format": 1,
         "torch": state["torch"],
-        "python": {"version": version, "words": torch.tensor(words, dtype=torch.int64), "gauss": gauss},
+        "python": {"version": version, "words": torch.tensor(words, dtype=torch.int64, device="cpu"), "gauss": gauss},
     }
     if "cuda" in state:
         stored["cuda"] = list(state["cuda"])
@@ -61,7 +61,7 @@ def storable(state: Mapping[str, Any]) -> dict[str, Any]:
         name, keys, position, has_gauss, cached = state["numpy"]
         stored["numpy"] = {
             "name": str(name),
-            "keys": torch.tensor([int(key) for key in keys], dtype=torch.int64),
+            "keys": torch.tensor([int(key) for key in keys], dtype=torch.int64, device="cpu"),
             "position": int(position),
             "has_gauss": int(has_gauss),
             "cached_gaussian": float(cached),

@@ -109,8 +109,9 @@ def _top_k(module: nn.Module, parent: nn.Module | None) -> int:
 def _parts(output: object) -> list[Tensor]:
     if isinstance(output, Tensor):
         return [output]
-    if isinstance(output, dict) or hasattr(output, "values"):
-        output = tuple(output.values())
+    of_dict = getattr(type(output), "values", None)  # of the class: a proxy of torch.fx has any attribute
+    if callable(of_dict) and not isinstance(output, tuple):
+        output = tuple(of_dict(output))
     return [t for t in output if isinstance(t, Tensor)] if isinstance(output, (tuple, list)) else []
 
 

@@ -54,9 +54,9 @@ def _fill(
     size: int,
 ) -> None:
     """Write (kinds, modules, steps) values into the rows of their layers."""
-    table = torch.full((len(kinds), len(indices), size), math.nan, dtype=torch.float64)
+    table = torch.full((len(kinds), len(indices), size), math.nan, dtype=torch.float64, device="cpu")
     table[:, :, list(rows)] = values.transpose(1, 2)
-    mask = torch.zeros(size, dtype=torch.bool)
+    mask = torch.zeros(size, dtype=torch.bool, device="cpu")
     mask[list(rows)] = True
     for number, index in enumerate(indices):
         columns, valid = results[index]
@@ -82,7 +82,7 @@ def _activations(layout: Layout, vectors: Sequence[Mapping[str, Tensor]]) -> Ten
 def _attention(calls: Sequence[int], vectors: Sequence[Mapping[str, Tensor]]) -> Tensor:
     """Return (2, modules, steps): the largest logit and the mean entropy over the calls of a module."""
     rows = torch.stack([v["attention"].view(-1, 2) for v in vectors], 1).double()
-    lengths = torch.tensor(calls)
+    lengths = torch.tensor(calls, device="cpu")
     top = torch.segment_reduce(rows[..., 0].contiguous(), "max", lengths=lengths, axis=0)
     entropy = torch.segment_reduce(rows[..., 1].contiguous(), "mean", lengths=lengths, axis=0)
     return torch.stack([top, entropy])

@@ -48,4 +48,4 @@ def _begins(counts: tuple[int, ...], numpy: Any) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def _lengths(counts: tuple[int, ...], device: torch.device) -> Tensor:
-    return torch.tensor(counts).to(device, non_blocking=True)
+    return torch.tensor(counts, device="cpu").to(device, non_blocking=True)

@@ -221,7 +221,8 @@ class Statistics:
         if ratios is not None:
             found.has["rms"], values, counts = ratios
             tables.put(Sum.RMS_SUM, found.has["rms"], values)
-            tables.put(Sum.RMS_COUNT, found.has["rms"], self._vector(counts))
+            numbers = torch.tensor(counts, dtype=self._wide, device="cpu").to(self._device, non_blocking=True)
+            tables.put(Sum.RMS_COUNT, found.has["rms"], numbers)
 
     def _kept(self, name: str, tensors: Sequence[Tensor], large: int) -> Prepared:
         """Prepare tensors that stay in memory, anew only when they have moved."""
@@ -236,15 +237,13 @@ class Statistics:
             self._prepared[name] = (pointers, prepared)
         return prepared
 
-    def _vector(self, values: Sequence[float]) -> Tensor:
-        return torch.tensor(values, dtype=self._wide).to(self._device, non_blocking=True)
-
     def _empty(self, value: float = 0.0) -> Tables:
         return Tables(len(self._all), self._wide, self._device, value)
 
     def _row(self, places: Sequence[int], values: Tensor) -> Tensor:
         """Return one row of sums by itself."""
         row = torch.zeros((1, len(self._all)), dtype=self._wide, device=self._device)
-        row[0, torch.tensor(places, dtype=torch.long).to(self._device, non_blocking=True)] = values.to(row)
+        at = torch.tensor(places, dtype=torch.long, device="cpu").to(self._device, non_blocking=True)
+        row[0, at] = values.to(row)
         self.shards.add(row)
         return row[0]

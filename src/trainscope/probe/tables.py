@@ -36,13 +36,13 @@ class Tables:
         if len(places) == self._size:
             table[row] = values
         else:
-            at = torch.tensor(places, dtype=torch.long).to(table.device, non_blocking=True)
+            at = torch.tensor(places, dtype=torch.long, device="cpu").to(table.device, non_blocking=True)
             table[row, at] = values.to(device=table.device, dtype=table.dtype, non_blocking=True)
 
     def unscale(self, places: Sequence[int], scale: Tensor | float) -> None:
         """Divide the gradients at `places` by the loss scale."""
         factor = torch.ones(self._size, dtype=self.sums.dtype, device=self.sums.device)
-        value = scale if isinstance(scale, Tensor) else torch.tensor(scale)
+        value = scale if isinstance(scale, Tensor) else torch.tensor(scale, device="cpu")
         factor[places] = 1 / value.to(device=factor.device, dtype=factor.dtype, non_blocking=True)
         self.sums[Sum.GRAD_SQUARES] *= factor.square()
         self.sums[Sum.CLIPPED_SQUARES] *= factor.square()

@@ -21,7 +21,9 @@ class _Buffer:
     def __init__(self, samples: Sequence[Tensor]) -> None:
         self.sizes = tuple(part.numel() for part in samples)
         kinds = {part.dtype for part in samples}
-        self.flat = torch.empty(sum(self.sizes), dtype=torch.float64 if torch.float64 in kinds else torch.float32)
+        self.flat = torch.empty(
+            sum(self.sizes), dtype=torch.float64 if torch.float64 in kinds else torch.float32, device="cpu"
+        )
         split = self.flat.split_with_sizes(self.sizes)
         self.parts = [room.view(part.shape) for room, part in zip(split, samples, strict=True)]
 
@@ -33,12 +35,12 @@ class Updates:
         self._weights, self._large, self._device, self._wide = weights, large, device, wide
         self._kept: list[Tensor] | None = None
         self._buffers: tuple[_Buffer, ...] = ()
-        self._changes = torch.empty(0, dtype=wide)
+        self._changes = torch.empty(0, dtype=wide, device="cpu")
         self._views: tuple[list[int], list[Tensor]] | None = None
         self._sharded = any(is_sharded(weight) for weight in weights)
         parts = [dense(weight) for weight in weights]
         shares = [part.numel() / max(1, runs(part, SAMPLE).numel()) for part in parts]
-        self.whole = torch.tensor(shares, dtype=wide).to(device, non_blocking=True)
+        self.whole = torch.tensor(shares, dtype=wide, device="cpu").to(device, non_blocking=True)
         """Numbers of each weight over numbers followed."""
 
     @property
@@ -83,7 +85,7 @@ class Updates:
             sizes = tuple([part.numel() for part in found])
             if not self._buffers or self._buffers[0].sizes != sizes:
                 self._buffers = (_Buffer(found), _Buffer(found))
-                self._changes = torch.empty(sum(sizes), dtype=self._wide)
+                self._changes = torch.empty(sum(sizes), dtype=self._wide, device="cpu")
             free = next(b for b in self._buffers if self._kept is None or b.flat is not self._kept[0])
             torch._foreach_copy_(free.parts, found)
             return [free.flat]

@@ -15,6 +15,36 @@ from trainscope.core.errors import ConfigError, RecorderError
 
 LARGEST = 2**63
 """First whole number that a column of whole numbers cannot hold."""
+MOST_STEPS = 2**53
+"""Largest step number: beyond, neither JSON nor a float has it exactly."""
+
+
+def check_model(model: object) -> None:
+    """See that `model` is one module.
+
+    Raises
+    ------
+    RecorderError
+        If it is not.
+    """
+    if not isinstance(model, nn.Module):
+        raise RecorderError(
+            f"model = {_short(model)}: expected one torch.nn.Module (several: a recorder each, or an nn.ModuleList)"
+        )
+
+
+def check_config(config: object) -> None:
+    """See that `config` is a `TrainScopeConfig`.
+
+    Raises
+    ------
+    ConfigError
+        If it is not.
+    """
+    if not isinstance(config, TrainScopeConfig):
+        raise ConfigError(
+            f"config = {_short(config)}: expected a TrainScopeConfig; load_config makes one of a file or a dict"
+        )
 
 
 def optimizers_in(given: object, argument: str) -> tuple[Optimizer, ...]:
@@ -37,51 +67,22 @@ def optimizers_in(given: object, argument: str) -> tuple[Optimizer, ...]:
     return tuple(given)
 
 
-def check_loss(loss: object) -> None:
-    """See that `loss` is one number.
+def check_number(value: object, argument: str) -> None:
+    """See that `value` is one number, or a tensor with one.
 
     Raises
     ------
     RecorderError
-        If it is not.
+        If it is not; names the argument.
     """
-    _check_number(loss, "loss")
-
-
-def check_norm(norm: object) -> None:
-    """See that `norm`, a gradient norm from outside, is one number or None.
-
-    Raises
-    ------
-    RecorderError
-        If it is not.
-    """
-    if norm is not None:
-        _check_number(norm, "grad_norm_after_clip")
-
-
-def check_model(model: object) -> None:
-    """See that `model` is a module.
-
-    Raises
-    ------
-    RecorderError
-        If it is not.
-    """
-    if not isinstance(model, nn.Module):
-        raise RecorderError(f"model = {_short(model)}: expected a torch.nn.Module")
-
-
-def check_config(config: object) -> None:
-    """See that `config` is a `TrainScopeConfig`, or None.
-
-    Raises
-    ------
-    RecorderError
-        If it is not.
-    """
-    if config is not None and not isinstance(config, TrainScopeConfig):
-        raise RecorderError(f"config = {_short(config)}: expected a TrainScopeConfig; load_config makes one of a file")
+    if isinstance(value, Tensor):
+        if value.numel() != 1 or value.is_complex() or value.is_meta:
+            raise RecorderError(f"{argument}: expected one real number, got shape {tuple(value.shape)}, {value.dtype}")
+        return
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise RecorderError(f"{argument} = {_short(value)}: expected a number or a tensor with one") from None
 
 
 def check_scaler(scaler: Any) -> None:
@@ -96,13 +97,13 @@ def check_scaler(scaler: Any) -> None:
         raise RecorderError(f"scaler = {_short(scaler)}: expected a GradScaler")
 
 
-def whole_number(value: object, argument: str, *, least: int = -LARGEST) -> int | None:
+def whole_number(value: object, argument: str, *, least: int = -LARGEST, most: int = LARGEST - 1) -> int | None:
     """Return an optional whole number of any integer type.
 
     Raises
     ------
     RecorderError
-        If it is something else, below `least` or beyond 64 bits; names the argument.
+        If it is something else, below `least` or above `most`; names the argument.
     """
     if value is None:
         return None
@@ -112,8 +113,8 @@ def whole_number(value: object, argument: str, *, least: int = -LARGEST) -> int 
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise RecorderError(f"{argument} = {_short(value)}: expected a whole number") from None
-    if not least <= number < LARGEST:
-        raise RecorderError(f"{argument} = {_short(value)}: expected a whole number from {least} to {LARGEST - 1}")
+    if not least <= number <= most:
+        raise RecorderError(f"{argument} = {_short(value)}: expected a whole number from {least} to {most}")
     return number
 
 
@@ -136,17 +137,9 @@ def check_device(name: str | None) -> None:
         raise ConfigError(f"device = {_short(name)}: holds no numbers")
 
 
-def _check_number(value: object, argument: str) -> None:
-    if isinstance(value, Tensor):
-        if value.numel() != 1 or value.is_complex() or value.is_meta:
-            raise RecorderError(f"{argument}: expected one real number, got shape {tuple(value.shape)}, {value.dtype}")
-        return
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise RecorderError(f"{argument} = {_short(value)}: expected a number or a tensor with one") from None
-
-
 def _short(value: object) -> str:
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # a whole number of thousands of digits
+        text = f"one {type(value).__name__} too long to show"
     return text if len(text) <= 60 else f"{text[:57]}..."

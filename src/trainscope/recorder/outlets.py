@@ -62,7 +62,10 @@ class WandbOutlet:
         row = {f"trainscope/{name}": value for name, value in values.items() if value is not None}
         if spike is not None:
             self._spikes += 1
-            row["trainscope/spike_score"] = spike["spike_score"]
+            # Later steps join the same row until the script logs: it must say whose score this is.
+            row["trainscope/spike_score"], row["trainscope/spike_step"] = spike["spike_score"], spike["step"]
+            if spike["loss"] is not None:
+                row["trainscope/spike_loss"] = spike["loss"]
         row["trainscope/spikes"] = self._spikes  # a total, which no later row can hide
         self._log(run, row, always=spike is not None)
         if spike is not None and self._alerts:

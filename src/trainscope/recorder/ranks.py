@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import time
 
@@ -9,6 +11,9 @@ import torch
 import torch.distributed as dist
 
 from trainscope.core.config import TrainScopeConfig
+
+_attached = itertools.count()
+"""How many runs this process has had named: the n-th of each rank are one."""
 
 
 def is_distributed() -> bool:
@@ -30,12 +35,20 @@ def rank_of(config: TrainScopeConfig) -> int | None:
 
 
 def with_common_name(config: TrainScopeConfig) -> TrainScopeConfig:
-    """Return `config` with a run name that all ranks share: clocks differ."""
+    """Return `config` with a run name that all ranks share: clocks differ.
+
+    Nobody waits for anybody: a script that records on its first rank only must not hang.
+    """
     if config.run_name is not None or not is_distributed():
         return config
-    name = [time.strftime("run_%Y%m%d_%H%M%S")]
-    dist.broadcast_object_list(name, src=0)
-    return config.model_copy(update={"run_name": name[0]})
+    name = time.strftime("run_%Y%m%d_%H%M%S")
+    from torch.distributed import distributed_c10d  # not in every build of torch
+
+    with contextlib.suppress(AttributeError, RuntimeError, NotImplementedError):
+        # The store that the processes met at: the first to come names the run, whichever rank that is.
+        store = distributed_c10d._get_default_store()
+        name = store.compare_set(f"trainscope/run_name/{next(_attached)}", "", name).decode()
+    return config.model_copy(update={"run_name": name})
 
 
 def highest(score: float | None) -> float | None:

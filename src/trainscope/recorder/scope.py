@@ -42,9 +42,9 @@ class TrainScope:
     Raises
     ------
     ConfigError
-        If the settings name a detector, plug-in, alert or device that does not exist.
+        If the settings name a detector, plug-in, alert or device that does not exist, or are none.
     RecorderError
-        If `model` is no module, `optimizer` neither an optimizer nor a list of them, or `config` something else.
+        If `model` is no module, or `optimizer` neither an optimizer nor a list of them.
 
     Examples
     --------
@@ -65,9 +65,9 @@ class TrainScope:
         optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer],
         config: TrainScopeConfig | None = None,
     ) -> None:
-        arguments.check_model(model)
-        arguments.check_config(config)
         self.config = config if config is not None else TrainScopeConfig()
+        arguments.check_config(self.config)
+        arguments.check_model(model)
         self._model = model
         self._path: Path | None = None
         self._optimizers = arguments.optimizers_in(optimizer, "optimizer")
@@ -178,10 +178,11 @@ class TrainScope:
             On a spike with ``stop_on_spike``; on every rank, if any has one. The recorder detaches first.
         """
         session = self.session
-        arguments.check_loss(loss)
+        arguments.check_number(loss, "loss")
+        if grad_norm_after_clip is not None:
+            arguments.check_number(grad_norm_after_clip, "grad_norm_after_clip")
         arguments.check_scaler(scaler)
-        arguments.check_norm(grad_norm_after_clip)
-        number = arguments.whole_number(step, "step", least=0)
+        number = arguments.whole_number(step, "step", least=0, most=arguments.MOST_STEPS)
         batch = arguments.whole_number(batch_index, "batch_index")
         if optimizers is not None:
             self._boundary.call("optimizers", session.use, arguments.optimizers_in(optimizers, "optimizers"))

@@ -214,11 +214,12 @@ class Session:
         readings = self._boundary.call("reading", self._probe.read, [r.measurement for r in rows])
         if readings is None or len(readings) < len(rows):
             readings = [EMPTY] * len(rows)
+        newest = {row.step: row for row in (*rows, *self._rows)}
         for row, reading in zip(rows, readings, strict=True):
-            self._boundary.call("store", self._store, row, reading)
+            self._boundary.call("store", self._store, row, reading, replaced=newest[row.step] is not row)
         self._archive.flush()
 
-    def _store(self, row: Row, reading: Reading) -> None:
+    def _store(self, row: Row, reading: Reading, *, replaced: bool) -> None:
         scalars = {**reading.scalars, **row.scalars}
         loss = row.loss if row.loss is not None else reading.extra.get("loss")
         row.loss = loss
@@ -228,6 +229,8 @@ class Session:
         shares = {name: max(share.tolist()) for name, share in reading.shares.items()}
         self._judge.rest(row, norm, shares, self._probe.addressors)
         self._tell(row, norm)
+        if replaced and row.spike is None:
+            return  # its number came again: what is written would have to be taken back
         if "norm_after_clip" in reading.extra:
             scalars["grad_norm_after_clip"] = reading.extra["norm_after_clip"]
         scalars["loss"] = loss

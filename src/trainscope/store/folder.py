@@ -29,8 +29,8 @@ class RunLock:
     """
 
     def __init__(self, run: Path) -> None:
-        self._run = run.resolve()
         self._fd: int | None = None
+        self._run = run.resolve()
         busy = StoreError(f"{run}: still being written by another process; end it or choose another run_name")
         if self._run in _written_here:
             raise busy
@@ -55,6 +55,9 @@ class RunLock:
             os.close(self._fd)
             self._fd = None
             _written_here.discard(self._run)
+
+    def __del__(self) -> None:
+        self.release()  # of a writer that could not be made
 
 
 def claim(config: TrainScopeConfig, rank: int | None) -> tuple[Path, bool]:

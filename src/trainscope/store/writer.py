@@ -156,7 +156,7 @@ class RunWriter:
         self.next_step, self._upkeep.newest = step + 1, step
         if layers is not None:
             self._layers.add(step, layers)
-        if self._upkeep.windows.is_complete(step):
+        if self._upkeep.windows.is_complete():
             self._end_window()
             self._copy_to_remote()
         elif len(self._tables) >= FLUSH_STEPS or time.monotonic() - self._flushed_at > FLUSH_SECONDS:
@@ -171,7 +171,7 @@ class RunWriter:
         instead of opening its own.
         """
         self._upkeep.windows.mark(step, score)
-        if self._upkeep.windows.is_complete(step):
+        if self._upkeep.windows.is_complete():
             self._end_window()
         else:
             self.flush()
