@@ -19,6 +19,10 @@
       box.replaceChildren(make('p', { class: 'muted' }, Object.keys(one).length || Object.keys(two).length ? 'None: every setting that the logs have is the same.' : 'The logs of these runs hold no settings.'));
       return;
     }
+    if (!Object.keys(one).length || !Object.keys(two).length) {
+      box.replaceChildren(make('p', { class: 'muted' }, `Only the log of ${Object.keys(one).length ? 'A' : 'B'} holds settings (${keys.length}): there is nothing to compare them with.`));
+      return;
+    }
     const body = make('tbody');
     for (const k of keys) body.append(make('tr', {}, make('th', { scope: 'row' }, make('code', {}, clean(k))), make('td', {}, own.call(one, k) ? clean(one[k]) : 'not set'), make('td', {}, own.call(two, k) ? clean(two[k]) : 'not set')));
     box.replaceChildren(make('table', {}, make('thead', {}, make('tr', {}, ...['Setting', 'A', 'B'].map(t => make('th', { scope: 'col' }, t)))), body));
@@ -61,11 +65,14 @@
     const box = $('#plot'), find = record => record.curves.find(c => c.name === metric.value), one = find(a), two = find(b);
     if (!one || !two) { box.textContent = ''; $('#parting').textContent = 'These runs have no metric in common.'; return; }
     const rows = difference(one, two), part = parting(rows, one), x = a.entry.x_axis || 'step';
-    const words = part === null ? 'Their steps overlap too little to say where they part.'
-      : part.same ? `They are the same at all ${x}s that they share.`
+    const odd = [['A', one], ['B', two]].filter(([, curve]) => curve.broken_count);
+    const compared = part === null ? 'Their steps overlap too little to say where they part.'
+      : part.same ? `They are the same at all ${x}s that they share${odd.length ? ' and where both are finite' : ''}.`
       : part.before !== undefined ? `They part at ${x} ${part.step}: up to ${x} ${part.before} they are the same, and there B is ${part.d > 0 ? 'above' : 'below'} A by ${figure(+Math.abs(part.d).toPrecision(3))}.`
-      : part.step === null ? `They do not part for good: B minus A is at most ${figure(+part.most.d.toPrecision(3))}, at ${x} ${part.most.s}, and leaves its noise (±${figure(+part.band.toPrecision(3))}) for less than five points in a row.`
+      : part.step === null ? `They do not part for good: B minus A is furthest from zero at ${x} ${part.most.s}, with ${figure(+part.most.d.toPrecision(3))}, and leaves its noise (±${figure(+part.band.toPrecision(3))}) for less than five points in a row.`
         : `They part at ${x} ${part.step}: from there B is ${part.d > 0 ? 'above' : 'below'} A, by ${figure(+Math.abs(part.d).toPrecision(3))} at first (noise ±${figure(+part.band.toPrecision(3))}).`;
+    // A curve in shares of its steps (one with a band) knows the share of a NaN, not its step.
+    const words = [compared, ...odd.map(([name, c]) => `${name} is NaN or infinite at ${c.broken_count === 1 ? 'one point,' : `${c.broken_count} points, first`} ${c.low && c.low.length ? 'near' : 'at'} ${x} ${c.broken[0]}.`)].join(' ');
     $('#parting').textContent = words;
     box.setAttribute('aria-label', `${clean(metric.value)} of both runs, and B minus A. ${words} A ends at ${figure(one.last && one.last[1])}, B at ${figure(two.last && two.last[1])}.`);
     const both = [...site.points(one).map(p => ({ s: p.s, v: p.v, k: 'A' })), ...site.points(two).map(p => ({ s: p.s, v: p.v, k: 'B' }))];

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -67,6 +68,20 @@ def test_the_folder_of_one_run_is_the_baseline_of_the_next(cli, here):
     assert found["runs"][0]["findings"][0]["status"] == "new"
     for output in ("report.md", "report.html"):
         assert "Compared with base" in (here / "worse" / output).read_text()
+
+
+def test_the_junit_file_of_the_gitlab_example_fails_where_its_gate_does(cli, here):
+    lines = (Path(__file__).parents[2] / "examples/workflows/gitlab-ci.yml").read_text().splitlines()
+    (told,) = [line.split("- trainscope ", 1)[1].split() for line in lines if "--output junit" in line]
+    settings(here, logs=[log(here / "a")])
+    assert cli("ci", "--out", "base").code == 0
+    assert cli("baseline", "save", "base", "--out", "trainscope_baseline.arrow").code == 0
+    for shift, failures in ((0.1, "1"), (0.0, "0")):
+        settings(here, logs=[log(here / "b", shift=shift)])
+        gate = cli("ci", "--out", "trainscope_ci", "--baseline", "trainscope_baseline.arrow")
+        assert gate.code == int(shift > 0)
+        assert cli(*told).code == gate.code
+        assert ElementTree.parse(here / "trainscope_ci/junit.xml").getroot().get("failures") == failures
 
 
 def test_a_missing_baseline_never_passes_and_the_run_is_kept(cli, here):

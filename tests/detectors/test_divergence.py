@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from trainscope.core.finding import Severity
-from trainscope.detectors.base import Skipped
+from trainscope.detectors.base import Skipped, number
 
 from .runs import ROWS, at, falling, findings, judged, level, only, run_of
 
@@ -24,6 +24,19 @@ def test_a_slow_rise_is_a_warning_and_an_error_from_half_the_level_on(rise, seve
     assert at(280) - 100 <= found.start_step <= at(345)
     assert found.end_step == at(399)
     assert 0.5 * rise <= found.evidence["rise"] <= 1.1 * rise
+
+
+def test_medians_are_called_levels_and_not_values():
+    x = turned(1.0)
+    x[-1] *= 1.2
+    found = only("divergence", run_of({"train/loss": x}))
+    best, last = found.evidence["best"], found.evidence["last"]
+    assert found.message == (
+        f"train/loss was down to a level of {number(best)}, rises from step {found.start_step} on, and its last "
+        f"points, up to step {at(399)}, are at a level of {number(last)} ({last / best - 1:+.0%})."
+    )
+    assert last < x[-1]
+    assert best > x.min()
 
 
 def test_the_border_between_warning_and_error_is_a_parameter():

@@ -8,6 +8,7 @@ import pytest
 from trainscope.core.finding import Severity
 from trainscope.core.settings import Settings
 from trainscope.detectors import configure, judge
+from trainscope.detectors.base import number
 
 from .runs import at, falling, findings, only, run_of
 
@@ -69,3 +70,13 @@ def test_known_false_positive_a_harder_mixture_that_begins_with_a_jump():
     """The data became 10 % harder for good, after three batches that were much harder."""
     found = only("unrecovered_spike", run_of({"train/loss": jumped(None, stays=1.12)}))
     assert found.severity is Severity.ERROR
+
+
+def test_what_it_came_back_to_is_called_a_level_and_not_the_last_value():
+    x = jumped(None)
+    x[-1] *= 0.97
+    found = only("unrecovered_spike", run_of({"train/loss": x}))
+    level = found.evidence["after"]
+    assert f"was still at a level of {number(level)} by step {at(399)}." in found.message
+    assert level == pytest.approx(np.median(x[300:]), rel=0.05)
+    assert number(x[-1]) not in found.message

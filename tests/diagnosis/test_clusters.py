@@ -28,6 +28,19 @@ def test_runs_of_two_kinds_are_two_clusters_and_stable_runs_are_in_none():
     assert (first.lead.median, first.lead.least, first.lead.most, first.lead.runs) == (4, 4, 4, 3)
 
 
+def test_a_pair_is_not_called_after_what_only_one_of_them_showed():
+    signs = (("train/grad_norm", 100, None, None), ("train/loss", 100, "spikes", None))
+    pair = [
+        broken("batch", signs=signs, cause=Cause.DATA),
+        broken("rate", signs=(("learning_rate", 99, None, None), *signs), cause=Cause.SCHEDULE),
+    ]
+    (found,) = clusters(pair)
+    assert found.signals == ("train/grad_norm", "train/loss")
+    assert found.first is Stage.GRADIENT
+    assert found.shares["learning_rate"] == 0.5
+    assert found.causes == {Cause.DATA: 1, Cause.SCHEDULE: 1}
+
+
 def test_the_order_of_the_runs_does_not_matter():
     cases = [broken(f"r{i}", signs=RATE_FIRST if i % 3 else LOSS_ONLY) for i in range(9)]
     names = [[case.run.name for case in c.members] for c in clusters(cases)]

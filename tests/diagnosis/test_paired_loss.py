@@ -56,6 +56,14 @@ def test_a_spike_of_one_batch_is_left_to_the_detector_of_spikes():
     assert said(log(values), BASE) == {}
 
 
+def test_a_mean_that_one_batch_moved_beyond_the_margin_is_not_said_to_be_within_it():
+    values = losses()
+    values[STEPS - 10] += 3.0
+    assert 3.0 / (STEPS / 3) > 0.01, "of the mean, and more than the margin"
+    assert verdicts(log(values), BASE)["train/loss"] == "beyond the margin, within its own error"
+    assert "paired_loss" not in said(log(values), BASE)
+
+
 def test_a_loss_that_is_not_finite_where_the_baseline_is_is_an_error():
     values = losses()
     values[60:] = np.nan

@@ -67,3 +67,29 @@ def test_weights_that_something_else_writes_to_are_named(tmp_path):
     assert story.cause is Cause.NUMERICS
     assert (story.layer, story.parameter) == ("2", "2.weight")
     assert story.onset in (AT - 1, AT)
+
+
+def test_an_infinity_written_into_a_weight_is_dated_and_placed_before_the_loss_shows_it(tmp_path):
+    def strike(step, model, _optimizer):
+        if step == AT:
+            with torch.no_grad():
+                model[2].weight[0, 0] = float("inf")
+
+    (story,) = [s for s in recorded(tmp_path, strike) if s.cause is Cause.NUMERICS]
+    # The weights of step AT - 1 and AT lie on either side of the write; the loss of step AT is the first NaN.
+    assert (story.onset, story.loss_step) == (AT - 1, AT)
+    top = story.explanations[0]
+    assert top.title == f"the update stopped being finite at step {AT - 1}, first in 2.weight"
+    assert top.parameter == "2.weight"
+    assert "writes to weights" in top.fixes[0]
+
+
+def test_a_nan_of_the_loss_is_not_placed_in_a_layer_that_is_only_first_in_the_list(tmp_path):
+    def strike(step, model, _optimizer):
+        if step == AT:
+            model.register_forward_hook(lambda _m, _i, out: out * float("nan"))
+
+    (story,) = [s for s in recorded(tmp_path, strike) if s.cause is Cause.NUMERICS]
+    top = story.explanations[0]
+    assert (top.layer, top.parameter) == (None, None)
+    assert top.title == f"the loss stopped being finite at step {AT}"

@@ -12,11 +12,11 @@ from tests.github.test_attacks import archive
 
 from trainscope.core.errors import ConfigError, GitHubError, ReadError
 from trainscope.github.api import Api
-from trainscope.github.artifact import DOCUMENT
+from trainscope.github.artifact import DOCUMENT, Bundle
 from trainscope.github.comment import Comments, marker_of
 from trainscope.github.job import TOKEN
 from trainscope.github.reporting import comment_on_run, report
-from trainscope.github.result import FILE
+from trainscope.github.result import FILE, BaselineSource, CheckResult
 
 MARKER = marker_of("default")
 
@@ -139,6 +139,15 @@ def test_what_github_says_of_a_refusal_is_told(bundle, github, api, job):
 
 def test_a_secret_that_was_pasted_with_its_line_end_is_the_token(job):
     assert job(PULL_EVENT, **{TOKEN: " secret\n"}).token == "secret"
+
+
+def test_a_crash_is_not_said_to_be_compared(tmp_path, github, api, job):
+    source = BaselineSource(sha="d" * 40, start="d" * 40, distance=0, run_id=1)
+    crash = CheckResult(verdict="error", exit_code=4, reason="ended with exit code 1", baseline=source)
+    summary = tmp_path / "summary"
+    report(Bundle(crash, None, ()), inputs(comment="never"), job(PULL_EVENT), api, summary)
+    assert "Nothing was compared with the baseline, `dddddddddd`, recorded on" in summary.read_text()
+    assert "Compared" not in summary.read_text()
 
 
 def test_a_run_that_a_newer_commit_overtook_writes_nothing(bundle, github, api, job):

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
 import pytest
 
 from trainscope.site import bundle
@@ -281,6 +282,35 @@ def test_curves_that_begin_the_same_part_at_their_first_difference(browser, tmp_
         assert page.locator("#parting").inner_text() == wanted
         page.locator("#metric").select_option("learning_rate")
         watched.until("document.getElementById('parting').textContent.includes('the same at all steps')")
+        assert watched.wrong == [], watched.wrong
+
+
+def test_a_run_that_is_nan_is_not_said_to_be_the_same(browser, tmp_path):
+    from trainscope.core.run import Run, Series
+    from trainscope.core.settings import Settings
+    from trainscope.site.build import Options, build
+
+    step = np.arange(300)
+    loss = 1.0 + np.exp(-step / 60) + 0.01 * np.random.default_rng(0).standard_normal(300)
+    nan = np.where(step < 220, loss, np.nan)
+    for name, value, config in (("whole", loss, {"lr": 0.1}), ("broken", nan, {})):
+        one = record(Run(name, f"{name}.jsonl", "jsonl", {"train/loss": Series("train/loss", step, value)}, config))
+        (tmp_path / "records" / one.id).mkdir(parents=True)
+        (tmp_path / "records" / one.id / bundle.NAME).write_text(bundle.to_text(one), encoding="ascii")
+    build([str(tmp_path / "records")], tmp_path / "out", Settings(), Options(jobs=1))
+    ids = {row["name"]: row["id"] for row in json.loads((tmp_path / "out" / "runs.json").read_text())["runs"]}
+    with Watched(browser, (tmp_path / "out").as_uri()) as watched:
+        page = watched.open(f"compare.html#{ids['whole']},{ids['broken']}")
+        watched.until("document.querySelectorAll('#plot svg').length > 0")
+        assert page.locator("#parting").inner_text() == (
+            "They are the same at all steps that they share and where both are finite. "
+            "B is NaN or infinite at 80 points, first at step 220."
+        )
+        assert (
+            page.locator("#settings")
+            .inner_text()
+            .endswith("Only the log of A holds settings (1): there is nothing to compare them with.")
+        )
         assert watched.wrong == [], watched.wrong
 
 

@@ -83,8 +83,8 @@ def _finding(loss: Series, event: Excursion, rise: float, params: Params) -> Fin
         severity=Severity.ERROR if rise >= params.error_rise else Severity.WARNING,
         title="Loss diverges",
         message=(
-            f"{loss.name} was down to {number(event.level)}, rises from step {start} on, and is at "
-            f"{number(event.after)}{percent} at the end, step {end}."
+            f"{loss.name} was down to a level of {number(event.level)}, rises from step {start} on, and its last "
+            f"points, up to step {end}, are at a level of {number(event.after)}{percent}."
         ),
         metric=loss.name,
         start_step=start,

@@ -128,7 +128,7 @@ def _rewarmed(value: FloatArray, warm: int, params: Params, peak: float) -> list
 def _jump(rate: Series, i: int) -> Finding:
     before, after = float(rate.value[i]), float(rate.value[i + 1])
     start, end = int(rate.step[i]), int(rate.step[i + 1])
-    times = f"{number(after / before)} times " if before > 0 else ""
+    times = f"{number(after / before)}-fold " if before > 0 else ""
     return Finding(
         detector="lr_schedule",
         severity=Severity.WARNING,

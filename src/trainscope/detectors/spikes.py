@@ -108,7 +108,10 @@ def _is_warm_up_hump(loss: Series, event: Excursion) -> bool:
 
 def _finding(loss: Series, event: Excursion, total: int) -> Finding:
     start, peak, end = (int(loss.step[i]) for i in (event.start, event.peak, event.end))
-    lasted = "came back at once" if end == start else f"was back by step {end}"
+    if event.end + 1 == len(loss):
+        lasted = "the log ends there"
+    else:  # the end is the last step of the spike itself
+        lasted = "came back at once" if end == start else f"was back by step {int(loss.step[event.end + 1])}"
     batches = f"batches of steps {start} to {peak}" if peak > start else f"batch of step {peak}"
     many = f" It is one of {total} spikes in this run." if total > 1 else ""
     return Finding(

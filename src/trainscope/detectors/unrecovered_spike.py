@@ -61,7 +61,7 @@ def _finding(loss: Series, event: Excursion) -> Finding:
         title="Spike without recovery",
         message=(
             f"{loss.name} jumped from {number(event.level)} to {number(event.top)} at step {peak} and was still "
-            f"at {number(event.after)} by step {end}."
+            f"at a level of {number(event.after)} by step {end}."
         ),
         metric=loss.name,
         start_step=start,

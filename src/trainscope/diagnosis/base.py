@@ -71,7 +71,7 @@ class Comparison:
 
     metric: str
     verdict: str
-    """``same``, ``within margin``, ``worse``, ``better``, ``changed`` or why it could not be judged."""
+    """``same``, ``within margin``, ``worse``, ``better``, ``changed``, or why it is neither or could not be judged."""
     step: int | None = None
     value: float | None = None
     band: tuple[float, float] | None = None

@@ -48,15 +48,15 @@ class Cluster:
     members: tuple[Case, ...]
     """By name."""
     signals: tuple[str, ...]
-    """Signals of at least half of the members, in their usual order."""
+    """Signals of more than half of the members, in their usual order."""
     shares: Mapping[str, float]
     """Signal to the share of members that showed it, all signals."""
     found: Mapping[str, int]
     """Detector to how many members it found something in, most first."""
     stages: tuple[Stage, ...]
-    """Stages of at least half of the members, in their usual order."""
+    """Stages of more than half of the members, in their usual order."""
     places: tuple[str, ...]
-    """Kinds of layers of at least half of the members that name any."""
+    """Kinds of layers of more than half of the members that name any."""
     causes: Mapping[Cause, int]
     """How many members each cause is the most likely one of; most first."""
     lead: Lead | None
@@ -127,7 +127,7 @@ def _cluster(members: list[Case]) -> Cluster:
         shares=shares,
         found=_counted([d for s in signatures for d in s.found]),
         stages=_usual([s.stages for s in signatures]),
-        places=tuple(name for name, share in _shares(placed).items() if share >= 0.5),
+        places=tuple(name for name, share in _shares(placed).items() if share > 0.5),
         causes=_counted([s.cause for s in signatures if s.cause is not None]),
         lead=_lead(members),
     )
@@ -139,12 +139,15 @@ def _shares(rows: Sequence[tuple[str, ...]]) -> dict[str, float]:
 
 
 def _usual(rows: Sequence[tuple[T, ...]]) -> tuple[T, ...]:
-    """Return what at least half of the rows have, by its mean place in them."""
+    """Return what more than half of the rows have, by its mean place in them.
+
+    Half would be one of two: a pair would be called after what only one of them showed.
+    """
     places: dict[T, list[float]] = {}
     for row in rows:
         for place, item in enumerate(row):
             places.setdefault(item, []).append(place / len(row))
-    common = [item for item, found in places.items() if 2 * len(found) >= len(rows)]
+    common = [item for item, found in places.items() if 2 * len(found) > len(rows)]
     return tuple(sorted(common, key=lambda item: (statistics.fmean(places[item]), str(item))))
 
 

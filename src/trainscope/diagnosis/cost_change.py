@@ -13,7 +13,8 @@ Algorithm
     are other processes: their CPU time a step, a mean because the system counts it in ticks of 10 ms, is added to the
     process's own where both runs have as many of them; where they have not, work has moved between processes, and
     nothing is judged.
-    Memory: growth after the first tenth of the run, and the peak, each against the baseline's with a floor.
+    Memory: growth after the first tenth of the run, and the peak (without mapped files, which the page cache of the
+    machine decides about), each against the baseline's with a floor.
 Parameters
     ratio: least ratio of CPU times.
     milliseconds: least difference of CPU times.

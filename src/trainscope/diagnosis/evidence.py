@@ -66,7 +66,8 @@ class Evidence:
         if sign.event != STOPPED or self.run.layers is None:
             return False
         same = {s.where for s in self.signs if (s.signal, s.step, s.event) == (sign.signal, sign.step, STOPPED)}
-        return len(same) > 1 and same >= set(self.run.layers.layers())
+        table = self.run.layers  # modules without parameters stand in it for their activations
+        return len(same) > 1 and same >= {n for n in table.layers() if len(table.series(n, "grad_l2_norm"))}
 
     @property
     def loss(self) -> Sign | None:

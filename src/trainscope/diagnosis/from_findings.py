@@ -137,9 +137,13 @@ def sign_of(finding: Finding, run: Run) -> Sign | None:
 
 
 def _first_step(finding: Finding, run: Run) -> int:
-    """Return the first step that shows it: of a jump the step after it, whose value is the new one."""
+    """Return the first step that shows it: of a jump the step after it, whose value is the new one.
+
+    A finding of several metrics that are not finite begins with the first of them, which need not be its own.
+    """
     first = run.first_step or 0
-    if finding.title == "Learning rate jumps" and finding.peak_step is not None:
+    own = finding.title == "Learning rate jumps" or finding.detector == "non_finite"
+    if own and finding.peak_step is not None:
         return finding.peak_step
     if finding.start_step is None:
         return first

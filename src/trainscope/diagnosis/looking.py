@@ -190,9 +190,19 @@ def _bad_gradients(table: LayerTable, layer: str, first: int, last: int, meant: 
     norm = table.series(layer, "grad_l2_norm")
     steps = [*ratio.step[ratio.value > 0], *norm.step[~np.isfinite(norm.value)]]
     steps = [int(s) for s in steps if first <= s <= last and s not in meant]
-    if not steps:
-        return []
-    return [Sign(min(steps), Stage.GRADIENT, "grad_nan_inf_ratio", STOPPED, layer, min(steps))]
+    return [
+        *_bad_update(table, layer, first, min(steps, default=last + 1) - 1, meant),
+        *(Sign(s, Stage.GRADIENT, "grad_nan_inf_ratio", STOPPED, layer, s) for s in sorted(steps)[:1]),
+    ]
+
+
+def _bad_update(table: LayerTable, layer: str, first: int, last: int, meant: NDArray[np.integer]) -> Iterator[Sign]:
+    """Yield a sign where weights left the finite numbers before the layer's gradient did: the exact place."""
+    for metric in ("update_ratio", "weight_l2_norm"):
+        bad = _non_finite(table.series(layer, metric), first, last, meant)
+        if bad is not None:
+            yield Sign(bad, Stage.UPDATE, metric, STOPPED, layer, bad)
+            return
 
 
 def _load_signs(run: Run, first: int, last: int) -> Iterator[Sign]:
@@ -220,6 +230,8 @@ def _sign(signal: str, watched: Watched, found: Departure, where: str | None) ->
 
 def _moved(before: float, after: float) -> str:
     """Return what a value did, as a clause."""
+    if not np.isfinite(after):
+        return f"went from {number(before)} to {number(after)}"
     up = after > before
     verb = "rose" if up else "fell"
     ratio = after / before if before > 0 and after > 0 else 0.0

@@ -76,6 +76,16 @@ _WHAT = {
     Stage.UPDATE: "update",
 }
 
+_OF_THE_UPDATE = (
+    "Look for code that writes to weights outside the optimizer; the gradient was still finite.",
+    "If there is none, look at the optimizer: an epsilon that rounds to 0, moments that overflow in half precision.",
+)
+_OF_THE_GRADIENT = (
+    "Check the loss scale: it must fall when a gradient is infinite, and the step must be skipped.",
+    "Use bf16 instead of fp16; guard divisions, logarithms and means over sets that may be empty.",
+)
+_NO_HEALING = "Weights that were updated with NaN do not heal: go back to a checkpoint before this step."
+
 
 def not_finite(e: Evidence) -> Case | None:
     """Judge NaN and infinity; they are the cause where nothing else went wrong before."""
@@ -96,11 +106,7 @@ def not_finite(e: Evidence) -> Case | None:
         because(first, *bad[1:3], before, grew),
         absent(e, Stage.GRADIENT, Stage.ACTIVATION),
         where,
-        (
-            "Check the loss scale: it must fall when a gradient is infinite, and the step must be skipped.",
-            "Use bf16 instead of fp16; guard divisions, logarithms and means over sets that may be empty.",
-            "Weights that were updated with NaN do not heal: go back to a checkpoint before this step.",
-        ),
+        (*(_OF_THE_UPDATE if title.startswith("the update") else _OF_THE_GRADIENT), _NO_HEALING),
     )
 
 

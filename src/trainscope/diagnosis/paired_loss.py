@@ -135,6 +135,8 @@ def _verdict(difference: Mean, limit: float) -> str:
         return "worse"
     if difference.upper() < -limit:
         return "better"
+    if abs(difference.value) > limit:  # a few steps made the mean: it may as well be none
+        return "beyond the margin, within its own error"
     return "same" if difference.value == 0.0 and difference.error == 0.0 else "within margin"
 
 

@@ -131,7 +131,8 @@ def stale_moments(e: Evidence) -> Case | None:
     trouble = e.trouble
     if trouble is None or e.rate_leap is not None or e.all_of(ITSELF) or lone_update(e) is not None:
         return None
-    update = next((s for s in e.signs if s.stage is Stage.UPDATE and s.signal in _UPDATES), None)
+    updates = (s for s in e.signs if s.stage is Stage.UPDATE and s.signal in _UPDATES)
+    update = next((s for s in updates if s.event.startswith("rose")), None)  # one that is NaN is another matter
     if update is None or update.step >= trouble.step or e.first(Stage.DATA) is not None:
         return None
     rms = next((s for s in e.all_of("rms_t") if s.step < trouble.step), None)

@@ -131,12 +131,12 @@ def _baseline(result: CheckResult, document: Document | None) -> Iterator[str]:
         return
     else:
         return
-    counts = ""
-    if document is not None and document.baseline is not None:
+    if document is None or document.baseline is None:
+        yield f"Nothing was compared with the baseline, {where}."
+    else:
         statuses = [f.status for run in document.runs for f in run.findings]
         new, known = statuses.count("new"), statuses.count("known")
-        counts = f": **{new} new**, {known} known, {len(document.baseline.fixed)} fixed"
-    yield f"Compared with {where}{counts}."
+        yield f"Compared with {where}: **{new} new**, {known} known, {len(document.baseline.fixed)} fixed."
     yield ""
 
 
@@ -167,7 +167,7 @@ def _run(run: RunEntry, bundle: Bundle) -> Iterator[str]:
         steps = "" if run.steps.last is None else f" · {run.x_axis}s {run.steps.first} to {run.steps.last}"
         yield f"{name}{steps}"
     yield ""
-    for chapter in chapters(run)[:2]:
+    for chapter in [c for c in chapters(run) if c.cause][:2]:
         cause = f"**{escape(chapter.cause)}**: " if chapter.cause else ""
         yield f"- 🔎 {cause}{escape(chapter.title)}"
     plan = run.replay

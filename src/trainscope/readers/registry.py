@@ -124,4 +124,5 @@ def _unknown(head: Head) -> str:
         return f"a binary file that is no event file (tried {tried})"
     if not head.whole and not any(end in head.text for end in "\r\n"):
         return f"its first line is longer than {len(head.raw) >> 20} MiB, and not JSON"
-    return f"no reader recognises the content, {text_log.NOTHING} (tried {tried}); --format picks one by hand"
+    by_hand = "trainscope analyze --format NAME picks one"
+    return f"no reader recognises the content, {text_log.NOTHING} (tried {tried}); {by_hand}"

@@ -60,7 +60,7 @@ SERIES: Mapping[str, Field] = {
         "10 ms), and only on systems with /proc",
     ),
     "smoke/pace": Field("s", "CPU time of a fixed piece of work beside the step: how fast the processor is now"),
-    "memory/peak_mb": Field("MiB", "highest resident memory so far"),
+    "memory/peak_mb": Field("MiB", "highest resident memory so far, without mapped files"),
     "memory/cuda_peak_mb": Field("MiB", "highest memory held for tensors on all CUDA devices so far"),
     "memory/live_graphs": Field(
         "1",
