@@ -78,6 +78,20 @@ def test_a_slow_stretch_that_cost_seconds_is_an_information(metric, unit):
     assert [told(scale).severity for scale in (1.0, 0.05, 0.02)] == [Severity.WARNING, Severity.WARNING, Severity.INFO]
 
 
+@pytest.mark.parametrize(
+    ("begin", "end", "factor", "severity"),
+    [
+        (240, None, 3.0, Severity.WARNING),
+        (240, None, 2.0, Severity.INFO),  # a busy neighbour
+        (120, 280, 3.0, Severity.INFO),  # over
+        (340, None, 3.0, Severity.INFO),  # too short to be sure
+    ],
+)
+def test_a_short_run_that_stays_far_slower_to_its_end_is_a_warning(begin, end, factor, severity):
+    found = only("throughput", run_of({"train/step_time": 0.001 * slow(begin, end, factor)}))
+    assert found.severity is severity
+
+
 def test_how_much_slower_counts_is_a_parameter():
     run = run_of({"train/step_time": slow(factor=1.3)})
     assert len(findings("throughput", run, slower=1.2)) == 1

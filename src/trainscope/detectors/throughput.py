@@ -8,7 +8,8 @@ Algorithm
     Medians of about 50 blocks, so that evaluations and checkpoints do not count; the reference is the
     median block of the fastest half. A block is slow when it is `slower` times the reference, and the
     stretch must be 5 standard errors of the blocks. Slow first blocks (compilation) are ignored. A
-    stretch that cost less than `lost_seconds` in all is an information, where the log tells seconds.
+    stretch that cost less than `lost_seconds` in all is an information, where the log tells seconds, unless
+    it is the last quarter of the run or more, and 2.5 times as slow: no neighbour on a machine is that steady.
 Parameters
     slower: smallest ratio of the step time.
     lost_seconds: smallest loss of time worth a warning.
@@ -31,6 +32,9 @@ from trainscope.core.robust import block_medians, difference_sigma, stretches
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number
 
+STEADY = 2.5
+"""Ratio from which a slow end of a run counts however short the run is; of 260 recordings on a machine that others
+kept busy the slowest such end took 2.15 times as long."""
 _RATES = ("train/tokens_per_second", "train/samples_per_second", "train/steps_per_second")
 
 
@@ -108,15 +112,15 @@ def _slow(series: Series, slower: float) -> tuple[int, int, float, float] | None
 def _finding(
     name: str, series: Series, begin: int, end: int, usual: float, level: float, lost_seconds: float
 ) -> Finding:
-    start, last = int(series.step[begin]), int(series.step[end])
+    start, last, ratio = int(series.step[begin]), int(series.step[end]), level / usual
+    lasts = ratio >= STEADY and end >= len(series) - 2 and 4 * (last - start) >= int(series.step[-1] - series.step[0])
     lost = None if name in _RATES else (level - usual) * (last - start + 1) / (1000.0 if name.endswith("_ms") else 1.0)
-    ratio = level / usual
     still = "to the end" if end >= len(series) - 2 else f"until step {last}"
     inverse = name.endswith("_per_second")
     was, now = (1.0 / usual, 1.0 / level) if inverse else (usual, level)
     return Finding(
         detector="throughput",
-        severity=Severity.INFO if lost is not None and lost < lost_seconds else Severity.WARNING,
+        severity=Severity.INFO if lost is not None and lost < lost_seconds and not lasts else Severity.WARNING,
         title="Training slowed down",
         message=(
             f"A step takes {number(ratio)} times as long from step {start} {still}: {name} went from {number(was)} "

@@ -1,14 +1,13 @@
 """Largest attention logit and mean attention entropy, where attention can be seen.
 
 Seen: ``F.scaled_dot_product_attention``, ``nn.MultiheadAttention``, and any softmax over the last dimension
-of a 4-d score tensor (batch, heads, queries, keys), whoever calls it. Not seen: code inside
-``torch.compile``, kernels called by their own names (FlashAttention, FlexAttention, xFormers), scores
-normalised by other means. Logits growing past 50 or so and entropy falling to 0 come before a divergence
-(Dehghani et al., "Scaling vision transformers to 22 billion parameters", 2023; Zhai et al., "Stabilizing
-transformer training by preventing attention entropy collapse", 2023).
+of a 4-d score tensor (batch, heads, queries, keys), whoever calls it. Not seen: code inside ``torch.compile``,
+kernels called by their own names (FlashAttention, FlexAttention, xFormers), scores normalised by other means.
+Logits past 50 or so and entropy near 0 come before a divergence (Dehghani et al., "Scaling vision
+transformers to 22 billion parameters", 2023; Zhai et al., "Stabilizing transformer training by preventing
+attention entropy collapse", 2023).
 
-Scores that a fused kernel never writes down are computed again for the first sequence of the batch and up
-to 32 of its queries. A query's masked keys do not count.
+Scores inside a fused kernel are computed again for 32 queries of the first sequence; masked keys do not count.
 """
 
 from __future__ import annotations
@@ -37,9 +36,8 @@ _PLACES: tuple[tuple[Any, str], ...] = (
     (torch, "softmax"),
     (Tensor, "softmax"),
 )
-"""Functions that attention goes through. They are wrapped during the sampled forwards only: a torch
-function mode would see as much, but would put Python between the model and each of its hundred other
-calls."""
+"""Functions that attention goes through, wrapped during the sampled forwards only: a torch function mode would
+see as much, but put Python between the model and each of its other calls."""
 
 
 class Attention:
@@ -94,9 +92,8 @@ class Attention:
         seen, self._seen = self._seen, {}
         if not seen:
             return None
-        rows = [row for found in seen.values() for row in found]
-        device = rows[0].device
-        rows = [row.to(device, non_blocking=True) for row in rows]
+        device = next(iter(seen.values()))[0].device
+        rows = [row.to(device, non_blocking=True) for found in seen.values() for row in found]
         return tuple(seen), tuple(len(found) for found in seen.values()), torch.stack(rows)
 
     def _observe_unguarded(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
