@@ -1,8 +1,8 @@
-# ruff: noqa: T201
 """What the scripts share. Each prints its losses and a hash of its weights, bit for bit."""
 
 import hashlib
 import os
+import sys
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -33,8 +33,14 @@ def loader(count=STEPS, batch=8, seed=0, **options):
     return torch.utils.data.DataLoader(data, batch_size=batch, shuffle=True, generator=shuffle, **options)
 
 
+def say(line):
+    """Print a line in one piece: of two processes that print at once, none breaks into the other's."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def report(loss):
-    print("loss", loss.item().hex(), flush=True)
+    say(f"loss {loss.item().hex()}")
 
 
 def finish(*models):
@@ -44,4 +50,4 @@ def finish(*models):
             value = value.full_tensor() if hasattr(value, "full_tensor") else value
             found.update(value.detach().double().contiguous().numpy().tobytes())
     found.update(torch.rand(1).numpy().tobytes())  # the generator is where it would have been
-    print("end", found.hexdigest()[:16], flush=True)
+    say(f"end {found.hexdigest()[:16]}")

@@ -1,6 +1,5 @@
-# ruff: noqa: T201
 from accelerate import Accelerator, DataLoaderConfiguration
-from common import MLP, F, torch
+from common import MLP, F, say, torch
 from torch.utils.data import DataLoader, IterableDataset
 
 
@@ -20,4 +19,4 @@ for x, y in batches:
     optimizer.zero_grad()
     accelerator.backward(F.cross_entropy(model(x), y))
     optimizer.step()
-    print("got", accelerator.process_index, x.sum().item().hex(), flush=True)
+    say(f"got {accelerator.process_index} {x.sum().item().hex()}")
