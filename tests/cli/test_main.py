@@ -115,6 +115,11 @@ def test_an_interrupted_analysis_is_exit_code_130(tmp_path: Path):
     assert b"Traceback" not in err
 
 
+def python(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program in a folder."""
+    return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["trainscope.cli.main", "click", "trainscope.core.errors", "numpy", "pydantic"])
 def test_ctrl_c_has_its_exit_code_while_a_library_loads(logs: Path, module: str):
@@ -129,7 +134,7 @@ def test_ctrl_c_has_its_exit_code_while_a_library_loads(logs: Path, module: str)
         "sys.argv = ['trainscope', 'analyze', 'healthy.csv']\n"
         "runpy.run_module('trainscope', run_name='__main__')\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=logs, capture_output=True, text=True, check=False)
+    done = python(code, logs)
     assert (done.returncode, done.stdout) == (ExitCode.INTERRUPTED, "")
     assert "Traceback" not in done.stderr
     assert "bug" not in done.stderr
@@ -145,7 +150,7 @@ def test_ctrl_c_while_an_error_is_told_is_no_bug(logs: Path):
         "sys.argv = ['trainscope', 'analyze', 'nowhere.csv']\n"
         "main.main()\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=logs, capture_output=True, text=True, check=False)
+    done = python(code, logs)
     assert (done.returncode, done.stderr) == (ExitCode.INTERRUPTED, "")
 
 
@@ -164,7 +169,7 @@ def test_a_bug_does_not_read_as_a_failed_gate(logs: Path):
         "from trainscope.cli.main import main\n"
         "main()\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=logs, capture_output=True, text=True, check=False)
+    done = python(code, logs)
     assert done.returncode == 2
     assert "ZeroDivisionError" in done.stderr
     assert "bug in trainscope" in done.stderr

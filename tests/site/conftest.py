@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from trainscope.site import bundle
 from trainscope.site.archive import archived
 
-from .runs import Layers, layers, record, rich
+from .runs import Layers, layers, record, rich, write
 
 CASES = Path(__file__).parents[2].parent / "shared" / "cases"
 
@@ -38,9 +37,7 @@ def built(tmp_path_factory, rich_record, hostile_names):
     records = [rich_record, record(rich("stable-twin", spike=None, seed=1)), record(rich("other-spike", seed=2))]
     records.append(record(hostile(hostile_names)))
     records.append(archived(record(rich("an old run", seed=-9))))
-    for one in records:
-        (home / "records" / one.id).mkdir(parents=True)
-        (home / "records" / one.id / bundle.NAME).write_text(bundle.to_text(one), encoding="ascii")
+    write(home / "records", records)
     done = build([str(home / "records")], home / "out", Settings(), Options(title="Team runs", jobs=2))
     assert done.undrawn == 0
     return home / "out"

@@ -11,6 +11,7 @@ from trainscope.core.settings import Settings
 from trainscope.detectors import configure, judge
 from trainscope.report.build import Judged, build_document
 from trainscope.report.cases import case_of
+from trainscope.site import bundle
 from trainscope.site.collect import record_of
 from trainscope.site.plans import plan_for
 
@@ -119,3 +120,10 @@ def record(run):
     (entry,) = build_document([one], settings).runs
     case = case_of(one)
     return record_of(case, entry, settings, plan_for(case, entry))
+
+
+def write(folder, records):
+    """Write records as `site build` reads them: one in a folder of its own each."""
+    for one in records:
+        (folder / one.id).mkdir(parents=True)
+        (folder / one.id / bundle.NAME).write_text(bundle.to_text(one), encoding="ascii")

@@ -14,10 +14,9 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pytest
 
-from trainscope.site import bundle
 from trainscope.site.serve import server_for
 
-from .runs import record, rich
+from .runs import record, rich, write
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.slow
@@ -264,16 +263,18 @@ def test_the_theme_stays_as_it_was_chosen(browser, address):
         assert watched.wrong == [], watched.wrong
 
 
-def test_curves_that_begin_the_same_part_at_their_first_difference(browser, tmp_path):
+def site_of(home, records):
+    """Build the site of some records, and return the id of each run by name."""
     from trainscope.core.settings import Settings
     from trainscope.site.build import Options, build
 
-    for name, spike in (("calm", None), ("spiked", 300)):
-        one = record(rich(name, spike=spike))
-        (tmp_path / "records" / one.id).mkdir(parents=True)
-        (tmp_path / "records" / one.id / bundle.NAME).write_text(bundle.to_text(one), encoding="ascii")
-    build([str(tmp_path / "records")], tmp_path / "out", Settings(), Options(jobs=1))
-    ids = {row["name"]: row["id"] for row in json.loads((tmp_path / "out" / "runs.json").read_text())["runs"]}
+    write(home / "records", records)
+    build([str(home / "records")], home / "out", Settings(), Options(jobs=1))
+    return {row["name"]: row["id"] for row in json.loads((home / "out" / "runs.json").read_text())["runs"]}
+
+
+def test_curves_that_begin_the_same_part_at_their_first_difference(browser, tmp_path):
+    ids = site_of(tmp_path, [record(rich(name, spike=spike)) for name, spike in (("calm", None), ("spiked", 300))])
     with Watched(browser, (tmp_path / "out").as_uri()) as watched:
         page = watched.open(f"compare.html#{ids['calm']},{ids['spiked']}")
         watched.until("document.querySelectorAll('#plot svg').length > 0")
@@ -287,18 +288,15 @@ def test_curves_that_begin_the_same_part_at_their_first_difference(browser, tmp_
 
 def test_a_run_that_is_nan_is_not_said_to_be_the_same(browser, tmp_path):
     from trainscope.core.run import Run, Series
-    from trainscope.core.settings import Settings
-    from trainscope.site.build import Options, build
 
     step = np.arange(300)
     loss = 1.0 + np.exp(-step / 60) + 0.01 * np.random.default_rng(0).standard_normal(300)
     nan = np.where(step < 220, loss, np.nan)
-    for name, value, config in (("whole", loss, {"lr": 0.1}), ("broken", nan, {})):
-        one = record(Run(name, f"{name}.jsonl", "jsonl", {"train/loss": Series("train/loss", step, value)}, config))
-        (tmp_path / "records" / one.id).mkdir(parents=True)
-        (tmp_path / "records" / one.id / bundle.NAME).write_text(bundle.to_text(one), encoding="ascii")
-    build([str(tmp_path / "records")], tmp_path / "out", Settings(), Options(jobs=1))
-    ids = {row["name"]: row["id"] for row in json.loads((tmp_path / "out" / "runs.json").read_text())["runs"]}
+    runs = [
+        Run(name, f"{name}.jsonl", "jsonl", {"train/loss": Series("train/loss", step, value)}, config)
+        for name, value, config in (("whole", loss, {"lr": 0.1}), ("broken", nan, {}))
+    ]
+    ids = site_of(tmp_path, [record(run) for run in runs])
     with Watched(browser, (tmp_path / "out").as_uri()) as watched:
         page = watched.open(f"compare.html#{ids['whole']},{ids['broken']}")
         watched.until("document.querySelectorAll('#plot svg').length > 0")

@@ -85,13 +85,12 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
 
 def _layer(run: Run, names: Sequence[str], *, after_loss: bool) -> str | None:
     """Return the module or parameter that it began in, None where that is unknown or was not in the model."""
-    if not after_loss:
-        # The module named beside a fault of the loss or of the input is the last good one.
-        return (
-            None if _text(run, "place") in ("loss", "input") else _text(run, "module") or (names[0] if names else None)
-        )
-    # Clipping by the norm spreads one NaN to every gradient: where all have it, the first is no place.
-    return names[0] if names and len(names) < len(facts.parameters(run)) else None
+    first = names[0] if names else None
+    if after_loss:
+        # Clipping by the norm spreads one NaN to every gradient: where all have it, the first is no place.
+        return first if len(names) < len(facts.parameters(run)) else None
+    # The module named beside a fault of the loss or of the input is the last good one.
+    return None if _text(run, "place") in ("loss", "input") else _text(run, "module") or first
 
 
 def _is_finite_at(run: Run, metric: str, step: int) -> bool:

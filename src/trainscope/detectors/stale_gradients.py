@@ -61,12 +61,13 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
                 "Call optimizer.zero_grad() once a step, before the first backward.",
             )
         )
-    discarded = facts.positive_steps(run.get(DISCARDED)) if single_optimizer(run) else []
-    if len(discarded) >= params.steps:
+    counts = run.get(DISCARDED) if single_optimizer(run) else None
+    discarded = facts.positive_steps(counts)
+    if counts is not None and len(discarded) >= params.steps:
         findings.append(
             _finding(
                 DISCARDED,
-                Severity.ERROR if len(discarded) > params.share * run_steps(run) else Severity.INFO,
+                Severity.ERROR if len(discarded) > params.share * len(counts) else Severity.INFO,
                 "Gradients thrown away",
                 f"At {len(discarded)} steps zero_grad came after a backward and before the step: its gradients "
                 "never reached the optimizer.",
@@ -75,12 +76,6 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             )
         )
     return findings
-
-
-def run_steps(run: Run) -> int:
-    """Return how many steps tell whether gradients were thrown away."""
-    series = run.get(DISCARDED)
-    return 0 if series is None else len(series)
 
 
 def _finding(metric: str, severity: Severity, title: str, message: str, steps: list[int], fix: str) -> Finding:

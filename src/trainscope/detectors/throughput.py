@@ -113,9 +113,10 @@ def _finding(
     name: str, series: Series, begin: int, end: int, usual: float, level: float, lost_seconds: float
 ) -> Finding:
     start, last, ratio = int(series.step[begin]), int(series.step[end]), level / usual
-    lasts = ratio >= STEADY and end >= len(series) - 2 and 4 * (last - start) >= int(series.step[-1] - series.step[0])
+    to_end = end >= len(series) - 2
+    lasts = to_end and ratio >= STEADY and 4 * (last - start) >= int(series.step[-1] - series.step[0])
     lost = None if name in _RATES else (level - usual) * (last - start + 1) / (1000.0 if name.endswith("_ms") else 1.0)
-    still = "to the end" if end >= len(series) - 2 else f"until step {last}"
+    still = "to the end" if to_end else f"until step {last}"
     inverse = name.endswith("_per_second")
     was, now = (1.0 / usual, 1.0 / level) if inverse else (usual, level)
     return Finding(

@@ -14,7 +14,9 @@ import numpy as np
 
 from trainscope.core.finding import Finding
 from trainscope.core.metrics import LOSS_KINDS, Kind, kind
+from trainscope.core.robust import MAD_TO_SIGMA
 from trainscope.core.run import Run, Series
+from trainscope.diagnosis.departures import LEVEL, SCORE
 from trainscope.diagnosis.signs import Sign, Stage
 
 
@@ -39,10 +41,8 @@ FITTED = frozenset({"divergence", "loss_shift"})
 """Detectors whose first step is the turn of a fitted curve: a leap comes up to a few points later."""
 NEAR, NEAR_SHARE = 4, 50
 """Points in which that leap is looked for: 4, or two of the hundred blocks into which they cut a run."""
-LEVEL, LEAST_HISTORY = 25, 8
-"""Points before that say what was usual, and how many there must be."""
-AWAY, SCALED = 8.0, 1.4826
-"""Scaled MADs above the usual: a leap, as of every other sign."""
+FEWEST = 8
+"""Points before that must say what was usual."""
 _STATE = Manner.STATE
 TOLD: Mapping[str, Told] = {
     "non_finite": Told(Stage.LOSS),
@@ -157,10 +157,10 @@ def _leap_after(loss: Series, start: int) -> int:
     """Return the step at which a loss leaps that was as usual from `start` to there; `start` where it creeps up."""
     at = int(np.searchsorted(loss.step, start))
     before = loss.value[max(0, at - LEVEL) : at]
-    if len(before) < LEAST_HISTORY:
+    if len(before) < FEWEST:
         return start
     level, highest = float(np.median(before)), float(before.max())
-    away = AWAY * SCALED * float(np.median(np.abs(before - level)))
+    away = SCORE * MAD_TO_SIGMA * float(np.median(np.abs(before - level)))
     for i in range(at, min(at + max(NEAR, len(loss) // NEAR_SHARE), len(loss))):
         if loss.value[i] > max(level + away, highest):
             return int(loss.step[i])

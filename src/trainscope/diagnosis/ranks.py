@@ -21,14 +21,19 @@ _MOST_NAMED = 8
 
 def rank_of(run: Run) -> int | None:
     """Return the rank that a recorded run is of, None for a training of one process or a log."""
-    match = _FOLDER.fullmatch(PurePath(run.source).name) if run.format == "recorded" else None
+    match = _folder_of(run)
     return None if match is None else int(match[2])
 
 
 def launch_of(run: Run) -> tuple[str, str] | None:
     """Return the folder and the name that the ranks of one launch share, None where there is one process only."""
-    match = _FOLDER.fullmatch(PurePath(run.source).name) if run.format == "recorded" else None
+    match = _folder_of(run)
     return None if match is None else (str(PurePath(run.source).parent), match[1])
+
+
+def _folder_of(run: Run) -> re.Match[str] | None:
+    """Return name and rank in the name of a run's folder, None where it is not that of one rank of several."""
+    return _FOLDER.fullmatch(PurePath(run.source).name) if run.format == "recorded" else None
 
 
 def are_one_launch(runs: Sequence[Run]) -> bool:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from .compiling import is_compiled
 from .forward_moments import Forward, Meter
 from .names import modules
+from .outputs import unpacked
 from .tensors import dense
 
 MOST_FORWARDS = 256
@@ -175,9 +176,7 @@ def main_tensor(output: object) -> Tensor | None:
     """Return the floating-point tensor an output is about: itself, or the first of several."""
     if isinstance(output, Tensor):
         return output if output.is_floating_point() or output.is_complex() else None
-    of_dict = getattr(type(output), "values", None)  # of the class: a proxy of torch.fx has any attribute
-    if callable(of_dict) and not isinstance(output, tuple):
-        output = tuple(of_dict(output))
+    output = unpacked(output)
     if isinstance(output, (tuple, list)):
         return next((found for part in output if (found := main_tensor(part)) is not None), None)
     return None

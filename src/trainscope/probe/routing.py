@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from .names import modules
+from .outputs import unpacked
 
 
 class Routing:
@@ -109,9 +110,7 @@ def _top_k(module: nn.Module, parent: nn.Module | None) -> int:
 def _parts(output: object) -> list[Tensor]:
     if isinstance(output, Tensor):
         return [output]
-    of_dict = getattr(type(output), "values", None)  # of the class: a proxy of torch.fx has any attribute
-    if callable(of_dict) and not isinstance(output, tuple):
-        output = tuple(of_dict(output))
+    output = unpacked(output)
     return [t for t in output if isinstance(t, Tensor)] if isinstance(output, (tuple, list)) else []
 
 

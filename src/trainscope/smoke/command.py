@@ -215,7 +215,8 @@ def terminable() -> Iterator[None]:
         raise KeyboardInterrupt
 
     before = {}
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    hangup = getattr(signal, "SIGHUP", None)  # not every system has it
+    for number in (signal.SIGTERM, *(() if hangup is None else (hangup,))):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup asks
             before[number] = signal.signal(number, interrupt)
     try:

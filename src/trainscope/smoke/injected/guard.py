@@ -64,7 +64,9 @@ def unseen() -> Iterator[None]:
 
 
 def is_traced() -> bool:
-    """Tell whether torch.fx or TorchScript is tracing: whatever is done now becomes part of the graph."""
+    """Tell whether torch.compile, torch.fx or TorchScript traces: what is done now becomes part of the graph."""
+    if torch.compiler.is_compiling():
+        return True
     return torch._C._get_tracing_state() is not None or bool(
         getattr(sys.modules.get("torch.fx._symbolic_trace"), "_is_fx_tracing_flag", False)
     )

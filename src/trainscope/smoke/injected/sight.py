@@ -59,7 +59,7 @@ def _wrap_forward(recorder: Recorder, kind: type[nn.Module]) -> None:
 
     def make(original: Function) -> Function:
         def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or is_traced() or recorder.inside_backward or not watches(self):
+            if is_traced() or recorder.inside_backward or not watches(self):
                 return original(self, *args, **kwargs)
             seen = enter(self, args, kwargs)
             try:
@@ -152,7 +152,7 @@ def _dropouts(recorder: Recorder, seen: Function) -> None:
 
     def make(original: Function) -> Function:
         def function(*args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or is_traced() or not recorder.active[0] or recorder.inside_backward:
+            if is_traced() or not recorder.active[0] or recorder.inside_backward:
                 return original(*args, **kwargs)
             rate = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
             if rate > 0:
@@ -173,11 +173,7 @@ def _dropouts(recorder: Recorder, seen: Function) -> None:
 def _batch_norm(recorder: Recorder, seen: Function) -> None:
     def make(original: Function) -> Function:
         def function(*args: Any, **kwargs: Any) -> Any:
-            if (
-                not (torch.compiler.is_compiling() or is_traced())
-                and recorder.active[0]
-                and not recorder.inside_backward
-            ):
+            if not is_traced() and recorder.active[0] and not recorder.inside_backward:
                 seen(bool(args[5] if len(args) > 5 else kwargs.get("training", False)), 0.0)
             return original(*args, **kwargs)
 
@@ -208,11 +204,7 @@ def _losses(recorder: Recorder) -> None:
 
         def function(*args: Any, **kwargs: Any) -> Any:
             loss = original(*args, **kwargs)
-            if (
-                not (torch.compiler.is_compiling() or is_traced())
-                and recorder.active[0]
-                and not recorder.inside_backward
-            ):
+            if not is_traced() and recorder.active[0] and not recorder.inside_backward:
                 seen(signature.bind(*args, **kwargs), loss)
             return loss
 
@@ -236,11 +228,7 @@ def _other_losses(recorder: Recorder) -> None:
     def make(original: Function) -> Function:
         def function(*args: Any, **kwargs: Any) -> Any:
             loss = original(*args, **kwargs)
-            if (
-                not (torch.compiler.is_compiling() or is_traced())
-                and recorder.active[0]
-                and not torch.is_grad_enabled()
-            ):
+            if not is_traced() and recorder.active[0] and not torch.is_grad_enabled():
                 seen(loss, args[1] if len(args) > 1 else kwargs.get("target"))
             return loss
 
