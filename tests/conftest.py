@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# The same examples on every machine: what a change breaks must not depend on the draw of the day.
-settings.register_profile("repeatable", derandomize=True)
+# The same examples on every machine: what a change breaks must not depend on the draw of the day. Nor on the clock: on
+# a busy machine any example may take long, and speed is measured by the benches.
+settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
 
 # The models are tiny: threads of theirs would only wait for each other, and for those of the other test process.

@@ -29,7 +29,7 @@ def by_the_book(z: np.ndarray, slack: float, threshold: float) -> list[tuple[int
 QUARTERS = st.lists(st.integers(-16, 16).map(lambda k: k / 4.0), max_size=120).map(np.array)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(QUARTERS, st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.sampled_from([0.25, 1.0, 4.0, 12.0]))
 def test_the_alarms_are_those_of_a_plain_loop(z, slack, threshold):
     assert cusum_alarms(z, slack, threshold) == by_the_book(z, slack, threshold)
@@ -46,7 +46,7 @@ def live(z: np.ndarray, slack: float, threshold: float) -> list[int]:
     return alarms[:LIMIT]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(QUARTERS, st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.sampled_from([0.25, 1.0, 4.0, 12.0]))
 def test_live_and_after_the_fact_alarm_at_the_same_points(z, slack, threshold):
     assert live(z, slack, threshold) == [alarm for _, alarm in cusum_alarms(z, slack, threshold)]

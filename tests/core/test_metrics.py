@@ -182,7 +182,7 @@ RAW = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(RAW, st.dictionaries(st.sampled_from([row[1] for row in TABLE]), st.integers(0, 1000)))
 def test_no_name_is_lost_and_none_is_given_twice(raw, counts):
     names = canonical_names(raw, counts)
@@ -190,7 +190,7 @@ def test_no_name_is_lost_and_none_is_given_twice(raw, counts):
     assert len(set(names.values())) == len(names)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(RAW)
 def test_the_order_of_the_columns_does_not_decide_who_wins(raw):
     def winners(order: list[str]) -> dict[str, str]:
@@ -199,7 +199,7 @@ def test_the_order_of_the_columns_does_not_decide_who_wins(raw):
     assert winners(raw) == winners(raw[::-1])
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.text(max_size=30))
 def test_any_text_has_a_kind(text):
     assert isinstance(kind(text), Kind)

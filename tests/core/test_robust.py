@@ -26,7 +26,7 @@ from trainscope.core.robust import (
 )
 
 VALUES = arrays(np.float64, st.integers(1, 60), elements=st.floats(-1e6, 1e6))
-QUICK = settings(deadline=None, max_examples=60)
+QUICK = settings(max_examples=60)
 
 
 @QUICK

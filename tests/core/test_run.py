@@ -44,7 +44,7 @@ def test_finite_is_the_series_itself_where_nothing_is_left_out():
     assert s.finite() is s
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.floats(), max_size=30))
 def test_finite_keeps_exactly_the_numbers(values):
     kept = Series("x", np.arange(len(values)), values).finite()

@@ -119,7 +119,7 @@ def test_a_line_outside_the_grammar_is_quoted_with_one_that_is_right(line):
 
 
 NAMES = st.from_regex(r"[a-z_]{1,8}(/[a-z_]{1,8})?", fullmatch=True)
-QUICK = settings(deadline=None, max_examples=50)
+QUICK = settings(max_examples=50)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 
 

@@ -18,7 +18,7 @@ from trainscope.readers.source import Source
 pytestmark = pytest.mark.slow
 
 TEXT_READERS = [reader.NAME for reader in READERS if reader.NAME != "tensorboard"]
-FUZZ = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 def _read(data: bytes, name: str | None) -> list[Run]:
