@@ -178,10 +178,11 @@ class Probe:
         """Return what live detectors need of one step now, before it is read; one device-to-host copy."""
         wanted = {name: found.vectors[name] for name in names if name in found.vectors}
         wanted.update({f"shares {name}": found.vectors[f"shares {name}"] for name in found.shares})
-        if "sums" in found.vectors and found.has.get("grad"):
+        if "sums" in found.vectors and found.has.get("grad") and found.squares is None:
             wanted["squares"] = found.vectors["sums"].view(len(Sum), -1)[Sum.GRAD_SQUARES]
         vectors = to_host([wanted])[0]
-        norm = math.fsum(vectors["squares"].tolist()) ** 0.5 if "squares" in vectors else None
+        squares = math.fsum(vectors["squares"].tolist()) if "squares" in vectors else found.squares
+        norm = None if squares is None else squares**0.5
         shares = {name: max(vectors[f"shares {name}"].tolist()) for name in found.shares}
         totals = {name: sum(vectors[f"shares {name}"].tolist()) or 1.0 for name in found.shares}
         return Peek(vectors, norm, {name: share / totals[name] for name, share in shares.items()})

@@ -49,6 +49,8 @@ class Measurement:
     """``sums`` and ``highs`` tables (flat), and whatever else was sampled."""
     has: dict[str, Sequence[int]] = field(default_factory=dict)
     """``grad``, ``m``, ``v``, ``rms``: places of the parameters that have one."""
+    squares: float | None = None
+    """Sum of squares of all gradients, where it is at hand: on a CPU, without loss scale or shards."""
     clipped: bool = False
     """Whether clipping was seen."""
     bad_counted: bool = False

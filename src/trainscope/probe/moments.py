@@ -54,13 +54,30 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """Four numbers a tensor, on the device, in the widest float type; each (n,)."""
+    """Four numbers a tensor, on the device, in the widest float type."""
 
-    squares: Tensor
-    """Sum of squares."""
-    total: Tensor
-    low: Tensor
-    high: Tensor
+    table: Tensor
+    """(4, n) sum of squares, sum, highest, negated lowest: the order of the rows of a step's tables."""
+
+    @property
+    def squares(self) -> Tensor:
+        """(n,) sums of squares; a view."""
+        return self.table[0]
+
+    @property
+    def total(self) -> Tensor:
+        """(n,) sums; a view."""
+        return self.table[1]
+
+    @property
+    def high(self) -> Tensor:
+        """(n,) largest numbers."""
+        return self.table[2]
+
+    @property
+    def low(self) -> Tensor:
+        """(n,) smallest numbers."""
+        return -self.table[3]
 
 
 def prepare(tensors: Sequence[Tensor], large: int) -> Prepared:
@@ -113,7 +130,7 @@ class Reducer:
         return found, sums_of_squares(plain, wide)
 
     def _large(self, pieces: list[Tensor], counts: tuple[int, ...], wide: torch.dtype) -> Tensor | None:
-        """Return (4, n) squares, totals, lowest, highest."""
+        """Return (4, n) as `Moments` has them."""
         if not pieces:
             return None
         kind = pieces[0].dtype
@@ -123,23 +140,22 @@ class Reducer:
         else:
             table = _kind_by_kind(pieces, wide)
         table[:, 0].square_()
+        table[:, 3].neg_()
         if len(pieces) == len(counts):
             return table.T
-        table[:, 2].neg_()
         sums = by_segment(table[:, :2].contiguous(), counts, "sum")
         extremes = by_segment(table[:, 2:].contiguous(), counts, "max")
-        extremes[:, 0].neg_()
         return torch.cat([sums, extremes], 1).T
 
     def _one_by_one(self, pieces: list[Tensor]) -> Tensor:
-        """Return (n, 4) norm, total, lowest, highest; a piece is read while the cache still has it."""
+        """Return (n, 4) norm, total, highest, lowest; a piece is read while the cache still has it."""
         key = (len(pieces), pieces[0].dtype)
         kept = self._tables.get(key)
         if kept is None:
             table = torch.empty(len(pieces), 4, dtype=key[1], device=pieces[0].device)
             places = table.view(-1).unbind()
             kept = self._tables[key] = (table, [places[i : i + 4] for i in range(0, len(places), 4)])
-        for piece, (norm, total, low, high) in zip(pieces, kept[1], strict=True):
+        for piece, (norm, total, high, low) in zip(pieces, kept[1], strict=True):
             torch.linalg.vector_norm(piece, out=norm)
             torch.sum(piece, 0, out=total)
             torch.aminmax(piece, out=(low, high))
@@ -157,10 +173,14 @@ def moments(tensors: Sequence[Tensor]) -> Moments:
     wide = wide_dtype(parts[0].device)
     extremes = [torch.aminmax(p) if p.numel() else (p.new_tensor(torch.inf), p.new_tensor(-torch.inf)) for p in parts]
     return Moments(
-        torch.stack([torch.linalg.vector_norm(p, dtype=wide) for p in parts]).square_(),
-        torch.stack([torch.sum(p, dtype=wide) for p in parts]),
-        _stack([low for low, _ in extremes], wide),
-        _stack([high for _, high in extremes], wide),
+        torch.stack(
+            [
+                torch.stack([torch.linalg.vector_norm(p, dtype=wide) for p in parts]).square_(),
+                torch.stack([torch.sum(p, dtype=wide) for p in parts]),
+                _stack([high for _, high in extremes], wide),
+                -_stack([low for low, _ in extremes], wide),
+            ]
+        )
     )
 
 
@@ -177,19 +197,18 @@ def _shared_out(full: Sequence[Prepared], cut: Tensor | None, joined: Tensor | N
         at, small_at = at + len(one.counts), small_at + len(one.small)
         table = torch.cat(columns, 1) if len(columns) != 1 else columns[0]
         for place in one.sparse:
-            table[2, place].clamp_(max=0.0)
-            table[3, place].clamp_(min=0.0)
-        found.append(Moments(*table.unbind()))
+            table[2:, place].clamp_(min=0.0)
+        found.append(Moments(table))
     return found
 
 
 def _small(full: Sequence[Prepared], wide: torch.dtype) -> Tensor | None:
-    """Return (4, n) squares, totals, lowest, highest."""
+    """Return (4, n) as `Moments` has them."""
     parts, counts = _joined(full)
     if not parts:
         return None
     data = torch.cat(parts).to(wide)
-    kinds = ((data * data, "sum"), (data, "sum"), (data, "min"), (data, "max"))
+    kinds = ((data * data, "sum"), (data, "sum"), (data, "max"), (-data, "max"))
     return torch.stack([by_segment(values, counts, kind) for values, kind in kinds])
 
 
@@ -217,14 +236,14 @@ def _joined(prepared: Sequence[Prepared]) -> tuple[list[Tensor], tuple[int, ...]
 
 
 def _kind_by_kind(pieces: list[Tensor], wide: torch.dtype) -> Tensor:
-    """Return (n, 4) norm, total, lowest, highest: few kernels for an accelerator, any mix of types."""
+    """Return (n, 4) norm, total, highest, lowest: few kernels for an accelerator, any mix of types."""
     norms = torch.stack(_norms(pieces)).to(wide)
     totals = [torch.sum(p, dtype=torch.float32) if p.dtype in LOW_PRECISION else p.sum() for p in pieces]
     # An empty part (a rank that holds no row of a sharded weight) is neutral.
     empty = pieces[0].new_tensor([torch.inf, -torch.inf]) if any(not p.numel() for p in pieces) else None
     extremes = [torch.aminmax(p) if empty is None or p.numel() else empty.unbind() for p in pieces]
     lows, highs = _stack([low for low, _ in extremes], wide), _stack([high for _, high in extremes], wide)
-    return torch.stack([norms, _stack(totals, wide), lows, highs], 1)
+    return torch.stack([norms, _stack(totals, wide), highs, lows], 1)
 
 
 def _norms(pieces: list[Tensor]) -> list[Tensor]:

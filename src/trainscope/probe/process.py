@@ -36,6 +36,6 @@ def cpu_memory_mb() -> float | None:
 
 def cuda_memory_mb() -> float | None:
     """Return memory that torch holds for tensors on all CUDA devices in MiB, None without CUDA."""
-    if not (torch.cuda.is_available() and torch.cuda.is_initialized()):  # type: ignore[no-untyped-call]
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         return None
     return sum(torch.cuda.memory_allocated(i) for i in range(torch.cuda.device_count())) / 2**20

@@ -23,7 +23,7 @@ _MT19937_BYTES = 4 * 625
 def take() -> dict[str, Any]:
     """Return the state of torch (CPU, CUDA), Python's ``random`` and NumPy's global generator."""
     state: dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
-    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         state["cuda"] = torch.cuda.get_rng_state_all()
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "random"):

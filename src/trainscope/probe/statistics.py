@@ -120,6 +120,7 @@ class Statistics:
             self._updates.keep()
         self._reduce(found, now, full, plain, tables)
         if scaled and scale is not None:
+            found.squares = None
             index = self.watched.index
             owned = [id(p) for o in scaled for group in o.param_groups for p in group["params"]]
             tables.unscale([index[key] for key in owned if key in index], scale)
@@ -167,45 +168,43 @@ class Statistics:
         found.has["clipped"] = now.clipped
         found.clipped, found.bad_counted = bool(now.clipped), True
         parts = [(raw.places, raw.moments) for raw in now.raw]
+        known: list[float] = []
         for places, part in parts if rest is None else [(now.places, rest), *parts]:
-            tables.put(Sum.GRAD_SQUARES, places, part.squares)
-            tables.put(Sum.GRAD_TOTAL, places, part.total)
-            tables.put(High.GRAD, places, part.high)
-            tables.put(High.GRAD_NEGATED, places, -part.low)
-            bad = self._bad(places, part.squares)
+            tables.put_moments(Sum.GRAD_SQUARES, High.GRAD, places, part)
+            squares = None if self.deferred else part.squares.tolist()
+            known += squares or ()
+            bad = self._bad(places, squares)
             found.bad_counted &= bad is not None
             if bad:
                 tables.put(Sum.BAD, list(bad), torch.stack(list(bad.values())))
+        if not (self.deferred or self.shards):
+            found.squares = sum(known)
 
-    def _bad(self, places: Sequence[int], squares: Tensor) -> dict[int, Tensor] | None:
+    def _bad(self, places: Sequence[int], squares: list[float] | None) -> dict[int, Tensor] | None:
         """Count what is not finite, where it is known without waiting that something is.
 
         None where it is not known.
         """
-        if self.deferred and not self._count_bad:
+        if squares is None and not self._count_bad:
             return None
         chosen = list(places)
-        if not self.deferred:
-            values = squares.tolist()
-            if math.isfinite(sum(values)):
+        if squares is not None:
+            if math.isfinite(sum(squares)):
                 return {}
-            chosen = [p for p, s in zip(places, values, strict=True) if not math.isfinite(s)]
+            chosen = [p for p, s in zip(places, squares, strict=True) if not math.isfinite(s)]
         grads = self.gradients.tensors(chosen)
         return {p: (~torch.isfinite(dense(g))).sum() for p, g in zip(chosen, grads, strict=True)}
 
     def _put_weights(self, measured: Moments, tables: Tables) -> None:
         again = list(self._precise)
         if not self.deferred:
-            rows = zip(measured.squares.tolist(), measured.total.tolist(), self._numel, strict=True)
+            rows = zip(*measured.table[:2].tolist(), self._numel, strict=True)
             again = [i for i, (square, total, n) in enumerate(rows) if square * n < (1 + FLAT) * total * total]
             again = again[: bisect.bisect_left(again, self.watched.large)]
         if again:
             exact = moments([self.watched.tensors[i] for i in again])
-            measured.squares[again], measured.total[again] = exact.squares, exact.total
-        tables.put(Sum.WEIGHT_SQUARES, self._all, measured.squares)
-        tables.put(Sum.WEIGHT_TOTAL, self._all, measured.total)
-        tables.put(High.WEIGHT, self._all, measured.high)
-        tables.put(High.WEIGHT_NEGATED, self._all, -measured.low)
+            measured.table[:2, again] = exact.table[:2]
+        tables.put_moments(Sum.WEIGHT_SQUARES, High.WEIGHT, self._all, measured)
 
     def _put_rms(
         self,

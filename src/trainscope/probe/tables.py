@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .measurement import High, Sum
+from .moments import Moments
 from .shards import Shards
 
 
@@ -27,17 +29,24 @@ class Tables:
 
     def __init__(self, size: int, wide: torch.dtype, device: torch.device, value: float = 0.0) -> None:
         self._size = size
-        self.sums = torch.full((len(Sum), size), value, dtype=wide, device=device)
-        self.highs = torch.full((len(High), size), -math.inf, dtype=wide, device=device)
+        blank = _blank(size, wide, device, value).clone()
+        self.sums, self.highs = blank[: len(Sum)], blank[len(Sum) :]
 
-    def put(self, row: Sum | High, places: Sequence[int], values: Tensor) -> None:
+    def put(self, row: Sum, places: Sequence[int], values: Tensor) -> None:
         """Write the values of the parameters at `places` (in order, each once)."""
-        table = self.highs if isinstance(row, High) else self.sums
+        self._write(self.sums[row : row + 1], places, values[None])
+
+    def put_moments(self, sums: Sum, highs: High, places: Sequence[int], found: Moments) -> None:
+        """Write moments: squares and total from the row `sums` on, highest and negated lowest from `highs` on."""
+        self._write(self.sums[sums : sums + 2], places, found.table[:2])
+        self._write(self.highs[highs : highs + 2], places, found.table[2:])
+
+    def _write(self, rows: Tensor, places: Sequence[int], values: Tensor) -> None:
         if len(places) == self._size:
-            table[row] = values
+            rows.copy_(values)
         else:
-            at = torch.tensor(places, dtype=torch.long, device="cpu").to(table.device, non_blocking=True)
-            table[row, at] = values.to(device=table.device, dtype=table.dtype, non_blocking=True)
+            at = torch.tensor(places, dtype=torch.long, device="cpu").to(rows.device, non_blocking=True)
+            rows[:, at] = values.to(device=rows.device, dtype=rows.dtype, non_blocking=True)
 
     def unscale(self, places: Sequence[int], scale: Tensor | float) -> None:
         """Divide the gradients at `places` by the loss scale."""
@@ -54,3 +63,11 @@ class Tables:
         if shards:
             shards.add(self.sums)
             shards.widest(self.highs)
+
+
+@functools.lru_cache(maxsize=8)
+def _blank(size: int, wide: torch.dtype, device: torch.device, value: float) -> Tensor:
+    """Return both tables as they begin; a copy of it costs a third of filling them."""
+    blank = torch.full((len(Sum) + len(High), size), -math.inf, dtype=wide, device=device)
+    blank[: len(Sum)] = value
+    return blank

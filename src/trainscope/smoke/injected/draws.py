@@ -65,6 +65,6 @@ class Draws:
 
 def _state() -> int:
     states = [torch.get_rng_state()]
-    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         states += torch.cuda.get_rng_state_all()
     return hashing.together(hashing.of_tensor(state, limit=None) for state in states)

@@ -46,6 +46,6 @@ def _status() -> dict[bytes, float]:
 
 def cuda_peak_mb() -> float | None:
     """Return the highest memory held for tensors on all CUDA devices in MiB, None without CUDA."""
-    if not (torch.cuda.is_available() and torch.cuda.is_initialized()):  # type: ignore[no-untyped-call]
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         return None
     return sum(torch.cuda.max_memory_allocated(i) for i in range(torch.cuda.device_count())) / 2**20
