@@ -149,8 +149,8 @@ def report(model, threads, seconds):
         verdict = "" if limit is None else "ok" if ratio <= limit else "missed"
         kept &= verdict != "missed"
         print(
-            f"| {model} | {threads} | {who} | {name} | {1e3 * median:.1f} | {ratio:.3f} | {apart:.3f} | {mean_ratio:.3f} "
-            f"| {'' if limit is None else f'{limit:.2f}'} | {verdict} |",
+            f"| {model} | {threads} | {who} | {name} | {1e3 * median:.1f} "
+            f"| {ratio:.3f} | {apart:.3f} | {mean_ratio:.3f} | {'' if limit is None else f'{limit:.2f}'} | {verdict} |",
             flush=True,
         )
     return kept
