@@ -13,7 +13,8 @@ from measure import Cache
 from more_faults import MORE_FAULTS
 from ours import CHOSEN
 from owners import PLANTED, TRAINED, WHY_NOT
-from planted import FAULTS, Fault
+from planted import FAULTS
+from planting import Fault
 from synthetic import Setting, healthy
 
 from trainscope.core.finding import Finding, Severity

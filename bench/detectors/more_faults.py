@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from planted import LOSS_EVENTS, Fault, Planted, base, span
+from planting import LOSS_EVENTS, Fault, Planted, base, span
 from synthetic import noise, with_loss
 
 from trainscope.core.run import Run, Series

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from planted import LOSS_EVENTS
+from planting import LOSS_EVENTS
 
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run, Series

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from smoke_runs import smoke_run
+from smoke_runs import STEPS, smoke_run
 
 from trainscope.core.facts import BATCH
 from trainscope.core.finding import Severity
@@ -9,6 +10,8 @@ from trainscope.core.settings import Settings
 from trainscope.diagnosis.compare import compare_runs
 
 from .runs import only, said
+
+FLAT = np.ones(STEPS)
 
 
 def titles(run, base) -> list[str]:
@@ -163,3 +166,26 @@ def test_ranks_that_no_longer_split_the_samples_are_found():
 @pytest.mark.parametrize(("now", "before"), [(0.005, 0.0), (0.48, 0.5), (None, 0.0), (0.48, None), (0.0, 0.48)])
 def test_padding_ranks_that_always_drew_for_themselves_and_one_rank_are_no_finding(now, before):
     assert titles(split(now), split(before)) == []
+
+
+def test_a_loader_that_lost_its_shuffling_is_found():
+    run = smoke_run({"smoke/batch_hash": np.arange(STEPS) % 22}, loaders=[{"batches": 22}])
+    assert "data_change" in said(run, smoke_run())
+
+
+def test_inputs_of_another_spread_are_found_and_rounding_is_not():
+    def made(mean: float, std: float):
+        return smoke_run({"smoke/eval_input_mean": mean * FLAT, "smoke/eval_input_std": std * FLAT})
+
+    assert only(made(0.3, 0.4), made(0.0, 1.0), by="data_change").title == "Evaluation sees other inputs"
+    assert said(made(1e-6, 1.0), made(0.0, 1.0)) == {}
+
+
+@pytest.mark.parametrize("of", ["", "eval_"])
+def test_a_mask_that_is_handed_over_beside_the_inputs_is_no_other_data(of):
+    def made(mean: float, numbers: float):
+        series = {"input_mean": mean, "input_std": 1.0, "inputs": numbers}
+        return smoke_run({f"smoke/{of}{name}": value * FLAT for name, value in series.items()})
+
+    assert said(made(0.5, 1280), made(0.0, 640)) == {}
+    assert "data_change" in said(made(0.5, 660), made(0.0, 640))

@@ -8,7 +8,7 @@ from smoke_runs import evaluated, smoke_run
 
 from trainscope.core.run import Series
 
-from .runs import only, said
+from .runs import log, losses, only, said
 
 
 def evaluations(count: int = 40, graphs: int = 0, train: int = 0):
@@ -70,3 +70,32 @@ def test_the_small_end_of_a_long_way_is_noisy_under_another_seed():
     assert "eval_change" not in said(ended(0.15, 1), ended(0.1, 0))
     assert "eval_change" in said(ended(0.5, 1), ended(0.1, 0))
     assert "eval_change" in said(ended(0.15, 0), ended(0.1, 0))
+
+
+def test_an_evaluation_that_got_worse_while_training_did_not_is_found():
+    base, run = (smoke_run({"smoke/eval_cross_entropy": evaluated(2.0, end)}) for end in (1.0, 1.6))
+    assert only(run, base, by="eval_change").metric == "smoke/eval_cross_entropy"
+
+
+def test_evaluating_more_often_is_compared_at_the_common_steps():
+    often = evaluated(2.0, 1.0)
+    run = smoke_run({"smoke/eval_cross_entropy": often})
+    assert said(run, smoke_run({"smoke/eval_cross_entropy": evaluated(1.0)})) == {}
+
+
+def test_an_evaluation_that_is_missing_now_is_a_warning():
+    base = log(losses(), eval__loss=losses())
+    assert only(log(losses()), base, by="eval_change").title == "Evaluation missing"
+
+
+def test_an_evaluation_whose_loss_is_written_out_by_hand_is_no_finding():
+    assert said(smoke_run(), smoke_run({"smoke/eval_cross_entropy": evaluated(2.0, 1.0)})) == {}
+
+
+def test_an_evaluation_without_class_labels_is_compared_too():
+    def seen(value: float):
+        return smoke_run({"smoke/eval_objective": evaluated(0.5, 0.1, value)})
+
+    assert only(seen(0.015), seen(0.012), by="eval_change").title == "Evaluation worse than the baseline"
+    assert said(seen(0.0122), seen(0.012)) == {}
+    assert said(smoke_run(), seen(0.012)) == {}

@@ -6,9 +6,9 @@ import json
 import threading
 
 import pytest
+from tests.github.archives import archive
 from tests.github.conftest import PULL_EVENT, inputs
 from tests.github.fake_github import HEAD, pull
-from tests.github.test_attacks import archive
 
 from trainscope.core.errors import ConfigError, GitHubError, ReadError
 from trainscope.github.api import Api

@@ -15,8 +15,12 @@ from trainscope.core.settings import Settings
 from trainscope.detectors import Judgement
 from trainscope.detectors.base import Skipped
 from trainscope.report.build import Judged
+from trainscope.report.case_document import CaseFile
+from trainscope.report.cases import report_runs
 from trainscope.report.document import ErrorEntry, Tool
 from trainscope.report.pipeline import Analysis, analysis_of
+
+from .case_logs import SETTINGS, write
 
 SHARED = Path(__file__).parents[3] / "shared" / "cases" / "hostile_names.json"
 
@@ -130,6 +134,25 @@ def named() -> Callable[[str], Analysis]:
         return analysis_of([one, one], Settings(), [ErrorEntry(source="x", reason="y")])
 
     return make
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nine stable runs, five with a rate that jumps, three with a spike, one that cannot be read."""
+    root = tmp_path_factory.mktemp("tree")
+    for n in range(9):
+        write(root, f"fine{n}", config={"lr": 1e-4 * (n + 1), "batch": 32}, seed=n)
+    for n in range(5):
+        write(root, f"rate{n}", fault="rate", config={"lr": 0.1 + n, "batch": 32}, seed=20 + n)
+    for n in range(3):
+        write(root, f"spike{n}", fault="spike", config={"lr": 2e-4, "batch": 32}, seed=40 + n)
+    (root / "torn.csv").write_text("step,loss\nx,y\n", encoding="utf-8")
+    return root
+
+
+@pytest.fixture(scope="session")
+def survey(tree: Path) -> CaseFile:
+    return report_runs([str(tree)], SETTINGS).file
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import threading
 from pathlib import Path
 
 import pytest
 
 from trainscope.site.archive import archived
+from trainscope.site.serve import server_for
 
+from .builds import LOGS
 from .runs import Layers, layers, record, rich, write
 
+CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 CASES = Path(__file__).parents[2].parent / "shared" / "cases"
 
 
@@ -41,6 +47,36 @@ def built(tmp_path_factory, rich_record, hostile_names):
     done = build([str(home / "records")], home / "out", Settings(), Options(title="Team runs", jobs=2))
     assert done.undrawn == 0
     return home / "out"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if not CHROMIUM.exists():
+        pytest.skip("needs chromium")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def address(built):
+    """Return the site's address on a server."""
+    with server_for(built, 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.fixture
+def logs(tmp_path):
+    """Return a folder with two logs that tell of different ends."""
+    home = tmp_path / "logs"
+    home.mkdir()
+    for name in ("loss_spike.jsonl", "healthy.jsonl"):
+        shutil.copy(LOGS / name, home)
+    return home
 
 
 def hostile(names):
