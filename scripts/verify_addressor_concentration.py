@@ -2,10 +2,10 @@
 
     python scripts/verify_addressor_concentration.py [--seeds 2] [--cache out/early_warning]
 
-Each seed is trained with and without the fault (``early_warning.py``); finished trainings are kept and shared.
+Judged by the live detector `addressor_concentration_drift`.
 """
 
-from early_warning import SLOT, report
+from early_warning import by_shares, report
 
 if __name__ == "__main__":
-    report(__doc__ or "", "addressor", {"largest share of a slot": (SLOT, "7 to 11 steps")})
+    report(__doc__ or "", "routed", {"largest share of a slot": by_shares("addressor_concentration_drift")})

@@ -2,10 +2,10 @@
 
     python scripts/verify_expert_concentration.py [--seeds 2] [--cache out/early_warning]
 
-Each seed is trained with and without the fault (``early_warning.py``); finished trainings are kept and shared.
+Judged by the live detector `expert_utilization_drift`.
 """
 
-from early_warning import EXPERT, report
+from early_warning import by_shares, report
 
 if __name__ == "__main__":
-    report(__doc__ or "", "experts", {"largest share of an expert": (EXPERT, "4 to 12 steps")})
+    report(__doc__ or "", "routed", {"largest share of an expert": by_shares("expert_utilization_drift")})

@@ -2,10 +2,17 @@
 
     python scripts/verify_kurtosis_lead.py [--seeds 2] [--cache out/early_warning]
 
-Each seed is trained with and without the fault (``early_warning.py``); finished trainings are kept and shared.
+Judged as a story judges it, by the margin of the claim, and by the loss's own detector.
 """
 
-from early_warning import KURTOSIS, report
+from early_warning import by_cusum, by_departure, by_margin, report
+
+KURTOSIS = "act_kurtosis"
 
 if __name__ == "__main__":
-    report(__doc__ or "", "plain", {"kurtosis of activations": (KURTOSIS, "14 to 18 steps")})
+    rules = {
+        "kurtosis leaves its usual range": by_departure(KURTOSIS),
+        "kurtosis above a fixed margin (the claim's rule)": by_margin(KURTOSIS),
+        "kurtosis under the loss's detector": by_cusum(KURTOSIS),
+    }
+    report(__doc__ or "", "plain", rules)
