@@ -59,11 +59,18 @@ def by_shares(detector: str) -> Judge:
     return judge
 
 
-def by_departure(statistic: str) -> Judge:
-    """Return the judge that asks, at each step and of each layer, what a story asks around an incident."""
+def by_departure(statistic: str, of: str = "") -> Judge:
+    """Return the judge that asks, at each step, what a story asks around an incident.
+
+    Parameters
+    ----------
+    statistic : str
+    of : str
+        Only layers with this in their name; without it, of any.
+    """
 
     def judge(recording: Recording) -> list[int]:
-        rows, watch = recording.layers[statistic], LAYERS[statistic].watch
+        rows, watch = _rows(recording, statistic, of), LAYERS[statistic].watch
         steps = np.arange(rows.shape[1])
         return [s for s in range(CALM, len(steps)) if any(departures(steps, rows, watch, s, s))]
 
@@ -74,7 +81,7 @@ def by_limit(recording: Recording) -> list[int]:
     """Return the steps at which the median of the last ten largest logits of a layer passes the detector's limit."""
     limit = attention_logits.Params()
     over = []
-    for row in recording.layers[attention_logits.LOGITS]:
+    for row in recording.layers[attention_logits.LOGITS].values():
         medians = np.median(np.lib.stride_tricks.sliding_window_view(row, limit.window), axis=1)
         over.append([int(i) + limit.window - 1 for i in np.flatnonzero(medians > limit.most)])
     return _merged(over)
@@ -82,14 +89,14 @@ def by_limit(recording: Recording) -> list[int]:
 
 def by_cusum(statistic: str, sign: float = 1.0) -> Judge:
     """Return the judge that treats the farthest layer's statistic as if it were a loss."""
-    return lambda recording: _live("changepoint", (sign * recording.layers[statistic]).max(axis=0))
+    return lambda recording: _live("changepoint", (sign * _rows(recording, statistic)).max(axis=0))
 
 
 def by_margin(statistic: str) -> Judge:
     """Return the judge of the claim: above a baseline that is taken once, by three MADs, three steps in a row."""
 
     def judge(recording: Recording) -> list[int]:
-        highest = recording.layers[statistic].max(axis=0)
+        highest = _rows(recording, statistic).max(axis=0)
         usual = highest[RAMP - BASELINE : RAMP]
         middle = float(np.median(usual))
         limit = middle + MARGIN * MAD_TO_SIGMA * float(np.median(np.abs(usual - middle)))
@@ -97,6 +104,10 @@ def by_margin(statistic: str) -> Judge:
         return [RAMP + IN_A_ROW - 1 + int(i) for i in np.flatnonzero(rows.all(axis=1))]
 
     return judge
+
+
+def _rows(recording: Recording, statistic: str, of: str = "") -> FloatArray:
+    return np.stack([values for layer, values in recording.layers[statistic].items() if of in layer])
 
 
 def _live(detector: str, values: FloatArray) -> list[int]:
@@ -186,10 +197,10 @@ def span(found: Sequence[int | None]) -> str:
     return f"{came[0]} to {came[-1]}, median {median(came):g}, ahead in {sum(x > 0 for x in came)}/{len(found)}{silent}"
 
 
-def measure(kind: Kind, judge: Judge, seeds: int, cache: Path) -> list[Seen]:
+def measure(kind: Kind, judge: Judge, seeds: Iterable[int], cache: Path) -> list[Seen]:
     """Return what a rule does with each seed."""
     found = []
-    for seed in range(seeds):
+    for seed in seeds:
         record(kind, seed, cache)
         runs = {part: load(cache, kind, part, seed) for part in (CONTROL, *CLIMBS)}
         losses = {climb: runs[climb].loss.tolist() for climb in CLIMBS}
@@ -201,7 +212,7 @@ def measure(kind: Kind, judge: Judge, seeds: int, cache: Path) -> list[Seen]:
 def options(about: str) -> argparse.Namespace:
     """Return the options that all of the scripts have."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=2, help="each trained three times; docs have 12")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[4, 5], help="each trained three times; docs: 4 to 15")
     parser.add_argument("--cache", type=Path, default=Path("out/early_warning"), help="where recordings are kept")
     torch.set_num_threads(1)
     return parser.parse_args()

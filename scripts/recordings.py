@@ -22,36 +22,40 @@ class Recording:
 
     loss: FloatArray
     """(n,)"""
-    layers: Mapping[str, FloatArray]
-    """Statistic to (k, n) values, a row for each layer that has it."""
+    layers: Mapping[str, Mapping[str, FloatArray]]
+    """Statistic to layer to (n,) values."""
     shares: Mapping[str, FloatArray]
     """Router or addressor to the largest of its shares, (n,)."""
 
 
 def load(cache: Path, kind: Kind, part: str, seed: int) -> Recording:
     """Return the recording of a part with the healthy steps before it."""
-    start, rest = (_read(folder(cache, kind, name, seed)) for name in ("before", part))
+    start, rest = (read(folder(cache, kind, name, seed)) for name in ("before", part))
     return Recording(
         np.concatenate([start.loss[:RAMP], rest.loss]),
-        {name: np.concatenate([start.layers[name], rest.layers[name]], axis=1) for name in start.layers},
-        {name: np.concatenate([start.shares[name], rest.shares[name]]) for name in start.shares},
+        {name: _joined(layers, rest.layers[name]) for name, layers in start.layers.items()},
+        _joined(start.shares, rest.shares),
     )
 
 
-def _read(path: Path) -> Recording:
+def _joined(start: Mapping[str, FloatArray], rest: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    return {name: np.concatenate([values, rest[name]]) for name, values in start.items()}
+
+
+def read(path: Path) -> Recording:
+    """Return one recording as it is."""
     run = read_runs(str(path))[0]
     loss = run.get("train/loss")
     blocks = () if run.shares is None else run.shares.blocks()
     return Recording(
         np.zeros(0) if loss is None else loss.value,
-        {name: found for name in STATISTICS if (found := _rows(run, name)) is not None},
+        {name: found for name in STATISTICS if (found := _layers(run, name))},
         {} if run.shares is None else {block: run.shares.shares(block)[1].max(axis=1) for block in blocks},
     )
 
 
-def _rows(run: Run, statistic: str) -> FloatArray | None:
+def _layers(run: Run, statistic: str) -> dict[str, FloatArray]:
     if run.layers is None:
-        return None
-    rows = [run.layers.series(layer, statistic).value for layer in run.layers.layers()]
-    length = max(map(len, rows), default=0)
-    return np.stack([row for row in rows if len(row) == length]) if length > 1 else None
+        return {}
+    found = {layer: run.layers.series(layer, statistic).value for layer in run.layers.layers()}
+    return {layer: values for layer, values in found.items() if len(values) > 1}

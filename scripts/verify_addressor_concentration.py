@@ -1,6 +1,6 @@
 """Check the claim that a memory's addressing locks onto one slot 7 to 11 steps before the loss diverges.
 
-    python scripts/verify_addressor_concentration.py [--seeds 2] [--cache out/early_warning]
+    python scripts/verify_addressor_concentration.py [--seeds 4 5] [--cache out/early_warning]
 
 Judged by the live detector `addressor_concentration_drift`.
 """

@@ -1,6 +1,6 @@
 """Check whether attention collapses before the loss diverges: its logits grow, its entropy falls.
 
-    python scripts/verify_attention_collapse.py [--seeds 2] [--cache out/early_warning]
+    python scripts/verify_attention_collapse.py [--seeds 4 5] [--cache out/early_warning]
 
 Judged as a story judges both, by the limit of `attention_logits`, and by the loss's own detector.
 """

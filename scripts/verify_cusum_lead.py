@@ -1,6 +1,6 @@
 """Check the claim that the CUSUM on the loss alarms 9 to 11 steps before the loss diverges.
 
-    python scripts/verify_cusum_lead.py [--seeds 2] [--cache out/early_warning]
+    python scripts/verify_cusum_lead.py [--seeds 4 5] [--cache out/early_warning]
 
 Diverged means ten times the usual loss, as in the claim; the lead over a loss that is clearly up is shown beside it.
 """

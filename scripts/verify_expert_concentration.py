@@ -1,6 +1,6 @@
 """Check the claim that routing concentrates on one expert 4 to 12 steps before the loss diverges.
 
-    python scripts/verify_expert_concentration.py [--seeds 2] [--cache out/early_warning]
+    python scripts/verify_expert_concentration.py [--seeds 4 5] [--cache out/early_warning]
 
 Judged by the live detector `expert_utilization_drift`.
 """

@@ -1,6 +1,6 @@
 """Check whether the signals of one divergence come in a fixed order, with the CUSUM of the loss last.
 
-    python scripts/verify_signal_ordering.py [--seeds 2] [--cache out/early_warning]
+    python scripts/verify_signal_ordering.py [--seeds 4 5] [--cache out/early_warning]
 
 Judged as in the other scripts, by the loss's live detector and by the rule of a story.
 """
@@ -13,7 +13,7 @@ from early_warning import by_departure, by_loss, measure, options
 
 RULES = {
     "loss": by_loss,
-    "kurtosis": by_departure("act_kurtosis"),
+    "kurtosis": by_departure("act_kurtosis", "ln"),
     "logits": by_departure("attn_logit_max"),
     "entropy": by_departure("attn_entropy"),
 }
@@ -37,11 +37,11 @@ def main() -> None:
     for climb, growth in CLIMBS.items():
         orders: Counter[str] = Counter()
         last = diverged = 0
-        for seed in range(asked.seeds):
-            if found["loss"][seed].ends[climb][1] is None:
+        for index, loss in enumerate(found["loss"]):
+            if loss.ends[climb][1] is None:
                 continue
             diverged += 1
-            alarms = {name: [s for s in seeds[seed].alarms[climb] if s >= RAMP] for name, seeds in found.items()}
+            alarms = {name: [s for s in seeds[index].alarms[climb] if s >= RAMP] for name, seeds in found.items()}
             first = {name: steps[0] for name, steps in alarms.items() if steps}
             orders[order(first)] += 1
             last += is_last(first, "loss")

@@ -36,7 +36,8 @@ def healthy(steps=400, seed=0):
 
 
 def recording(scripts, loss, **layers):
-    return scripts["recordings"].Recording(np.array(loss), {k: np.array(v) for k, v in layers.items()}, {})
+    named = {k: {f"blocks.{i}.attn": np.array(row) for i, row in enumerate(rows)} for k, rows in layers.items()}
+    return scripts["recordings"].Recording(np.array(loss), named, {})
 
 
 def seen(warning, up, far, climb, control=()):
@@ -141,6 +142,15 @@ def test_experts_and_slots_are_judged_by_their_own_detector(warning, scripts):
     assert warning.by_shares("expert_utilization_drift")(both) == []
 
 
+def test_only_layers_of_the_name_that_is_asked_for_are_looked_at(warning, scripts):
+    rows = np.random.default_rng(3).normal(size=(2, 300)) * 0.05
+    rows[1, 280:] = 40.0
+    run = recording(scripts, healthy(300), act_kurtosis=rows)
+    assert warning.by_departure("act_kurtosis")(run)[0] == 280
+    assert warning.by_departure("act_kurtosis", "blocks.1")(run)[0] == 280
+    assert warning.by_departure("act_kurtosis", "blocks.0")(run) == []
+
+
 def test_the_limit_of_logits_asks_for_the_median_of_ten(warning, scripts):
     logits = np.full((1, 300), 20.0)
     logits[0, 260:264] = 900.0
@@ -170,9 +180,11 @@ def test_a_recording_holds_every_step_and_the_three_share_what_came_before(scrip
     assert (parts["control"].loss[:36] == parts["fast"].loss[:36]).all()
     assert parts["control"].loss[38] != parts["fast"].loss[38]
     if kind == "plain":
-        assert {k: v.shape[1] for k, v in parts["control"].layers.items()} == dict.fromkeys(parts["control"].layers, 60)
-        assert parts["control"].layers["attn_logit_max"].shape[0] == 2
-        assert set(parts["control"].layers) == set(scripts["recordings"].STATISTICS)
+        layers = parts["control"].layers
+        assert set(layers) == set(scripts["recordings"].STATISTICS)
+        assert {len(values) for rows in layers.values() for values in rows.values()} == {60}
+        assert list(layers["attn_logit_max"]) == ["blocks.0.attn", "blocks.1.attn"]
+        assert sum("ln" in layer for layer in layers["act_kurtosis"]) == 5
     else:
         assert {name: len(v) for name, v in parts["control"].shares.items()} == dict.fromkeys(
             ("blocks.0.mlp.router", "blocks.0.mlp.addressor", "blocks.1.mlp.router", "blocks.1.mlp.addressor"), 60
