@@ -58,4 +58,6 @@ def _layers(run: Run, statistic: str) -> dict[str, FloatArray]:
     if run.layers is None:
         return {}
     found = {layer: run.layers.series(layer, statistic).value for layer in run.layers.layers()}
-    return {layer: values for layer, values in found.items() if len(values) > 1}
+    most = max(map(len, found.values()), default=0)
+    # An expert that got no token at some step has fewer.
+    return {layer: values for layer, values in found.items() if len(values) == most > 1}
