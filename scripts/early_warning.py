@@ -24,9 +24,9 @@ from small_gpt import Kind
 from trainscope.core.robust import MAD_TO_SIGMA
 from trainscope.core.run import FloatArray
 from trainscope.detectors import attention_logits
-from trainscope.diagnosis.departures import departures
+from trainscope.diagnosis.departures import Watch, departures
 from trainscope.diagnosis.incidents import REACH
-from trainscope.diagnosis.watched import LAYERS
+from trainscope.diagnosis.watched import LAYERS, LOAD
 from trainscope.online import make_detector
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "bench" / "detectors"))
@@ -52,11 +52,7 @@ def by_shares(detector: str) -> Judge:
     """Return the judge that shows each router or addressor to a live detector of its own, as the recorder does."""
     kind = make_detector(detector, {}).signal.removesuffix("_share")
 
-    def judge(recording: Recording) -> list[int]:
-        chosen = [shares for name, shares in recording.shares.items() if name.endswith(kind)]
-        return _merged(_live(detector, shares) for shares in chosen)
-
-    return judge
+    return lambda recording: _merged(_live(detector, shares) for shares in _shares(recording, kind))
 
 
 def by_departure(statistic: str, of: str = "") -> Judge:
@@ -68,13 +64,12 @@ def by_departure(statistic: str, of: str = "") -> Judge:
     of : str
         Only layers with this in their name; without it, of any.
     """
+    return lambda recording: _departed(_rows(recording, statistic, of), LAYERS[statistic].watch)
 
-    def judge(recording: Recording) -> list[int]:
-        rows, watch = _rows(recording, statistic, of), LAYERS[statistic].watch
-        steps = np.arange(rows.shape[1])
-        return [s for s in range(CALM, len(steps)) if any(departures(steps, rows, watch, s, s))]
 
-    return judge
+def by_load(kind: str) -> Judge:
+    """Return the judge that asks the same of the largest share of each ``router`` or ``addressor``."""
+    return lambda recording: _departed(np.stack(_shares(recording, kind)), LOAD.watch)
 
 
 def by_limit(recording: Recording) -> list[int]:
@@ -108,6 +103,15 @@ def by_margin(statistic: str) -> Judge:
 
 def _rows(recording: Recording, statistic: str, of: str = "") -> FloatArray:
     return np.stack([values for layer, values in recording.layers[statistic].items() if of in layer])
+
+
+def _shares(recording: Recording, kind: str) -> list[FloatArray]:
+    return [shares for block, shares in recording.shares.items() if block.endswith(kind)]
+
+
+def _departed(rows: FloatArray, watch: Watch) -> list[int]:
+    steps = np.arange(rows.shape[1])
+    return [step for step in range(CALM, len(steps)) if any(departures(steps, rows, watch, step, step))]
 
 
 def _live(detector: str, values: FloatArray) -> list[int]:

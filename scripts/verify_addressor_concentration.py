@@ -2,10 +2,14 @@
 
     python scripts/verify_addressor_concentration.py [--seeds 4 5] [--cache out/early_warning]
 
-Judged by the live detector `addressor_concentration_drift`.
+Judged by the live detector `addressor_concentration_drift`, and as a story judges it.
 """
 
-from early_warning import by_shares, report
+from early_warning import by_load, by_shares, report
 
 if __name__ == "__main__":
-    report(__doc__ or "", "routed", {"largest share of a slot": by_shares("addressor_concentration_drift")})
+    rules = {
+        "largest share of a slot": by_shares("addressor_concentration_drift"),
+        "largest share of a slot leaves its usual range": by_load("addressor"),
+    }
+    report(__doc__ or "", "routed", rules)
