@@ -36,7 +36,7 @@ from intervals import rate
 CALM = 60
 """Steps that nothing is judged on: the warm-up of the live detectors."""
 SEEN = 1.5
-"""Times the usual loss (2.2 to 2.5): what a look at the curve shows. It is then worse than letter frequencies."""
+"""Times the usual loss (2.5 to 2.7): what a look at the curve shows. It is then worse than letter frequencies."""
 BASELINE, MARGIN, IN_A_ROW = 40, 3.0, 3
 """Steps before the climb, MADs above their median, steps: how the claim about kurtosis was judged."""
 
