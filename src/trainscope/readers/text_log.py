@@ -134,7 +134,6 @@ def table_of(lines: Lines, source: Source) -> Table:
         If it holds no lines of metrics.
     """
     kinds, bars = _kinds(lines)
-    lines = lines.without_values()  # the kinds have those that count
     if not kinds:
         raise NoReaderError(source.given, f"{NOTHING}: no line recurs with numbers under the name of a metric")
     kinds = named(kinds, lines)
