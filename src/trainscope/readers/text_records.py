@@ -62,18 +62,19 @@ def _is_quiet(text: str) -> bool:
 
 def _blocks(kinds: Sequence[LineKind], line: IntArray, which: NDArray[np.int64], walls: IntArray) -> IntArray:
     names = [frozenset(f.name for f in k.fields if f.name) for k in kinds]
-    strong = [k.counts and bool(k.metrics()) for k in kinds]
-    record = np.empty(len(line), np.int64)
-    number, last = -1, -1
+    strong = np.array([k.counts and bool(k.metrics()) for k in kinds])
+    named = np.array([bool(name) for name in names])
+    wall = walls[line]
+    again = (which[1:] == which[:-1]) & named[which[1:]]
+    begins = np.append(True, strong[which[1:]] | (wall[1:] != wall[:-1]) | again)
     held: set[str] = set()
-    for row, (k, wall) in enumerate(zip(which.tolist(), walls[line].tolist(), strict=True)):
-        joins = number >= 0 and wall == last and not held & names[k]
-        if strong[k]:
-            joins = False
-        if not joins:
-            number += 1
+    last = -1
+    for row in np.flatnonzero(~begins).tolist():  # those that begin no record for sure
+        if row - 1 != last:
+            held = set(names[which[row - 1]])
+        if held & names[which[row]]:
+            begins[row] = True
             held = set()
-        held |= names[k]
-        record[row] = number
-        last = wall
-    return record
+        held |= names[which[row]]
+        last = row
+    return np.cumsum(begins) - 1

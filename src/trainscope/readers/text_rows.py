@@ -72,4 +72,4 @@ def _pick(part: Part, start: IntArray, picks: IntArray, rank: NDArray[np.int32],
     same = (picks == picks[0]).all(axis=0)
     for column in range(picks.shape[1]):
         place = picks[0, column] if same[column] else picks[rank, column]
-        np.take(part.values, start + place, out=out[:, column])
+        np.take(part.values, start + place, out=out[:, column], mode="clip")  # all are inside; "raise" copies twice

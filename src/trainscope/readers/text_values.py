@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from trainscope.core.run import FloatArray
@@ -30,16 +31,20 @@ class _Form:
 
     def worth(self, text: NDArray[np.uint8]) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return what (n, size) bytes are worth, and which rows have this form."""
-        places = [i for i in range(self.size) if i not in self.marks]
-        figures = text[:, places].astype(np.int64) - 48
-        fits = np.asarray(((figures >= 0) & (figures <= 9)).all(axis=1))
-        for place, allowed in self.marks.items():
-            fits &= np.isin(text[:, place], np.frombuffer(allowed, np.uint8))
-        cut = len(places) - self.last
-        whole = (figures[:, :cut] @ np.array(self.weights[:cut], np.int64)).astype(np.float64)
-        if self.last:
-            whole += (figures[:, cut:] @ np.array(self.weights[cut:], np.int64)) / 1000.0
-        return whole, fits
+        fits = np.ones(len(text), np.bool_)
+        whole, fraction = np.zeros(len(text), np.int64), np.zeros(len(text), np.int64)
+        figures = 0
+        for place in range(self.size):
+            byte = text[:, place]
+            if place in self.marks:
+                fits &= np.logical_or.reduce([byte == mark for mark in self.marks[place]])
+                continue
+            figure = byte - np.uint8(48)
+            fits &= figure <= 9
+            part = fraction if figures >= len(self.weights) - self.last else whole
+            part += np.multiply(figure, self.weights[figures], dtype=np.int64)
+            figures += 1
+        return whole + fraction / 1000.0 if self.last else whole.astype(np.float64), fits
 
 
 def _thousands(size: int) -> _Form:
@@ -102,7 +107,7 @@ def _odd(text: bytes, begin: NDArray[np.int32], end: NDArray[np.int32]) -> Float
     for form in _FORMS:
         rows = np.flatnonzero((end - begin == form.size) & ~done)
         if len(rows):
-            worth, fits = form.worth(byte[begin[rows][:, None] + np.arange(form.size)])
+            worth, fits = form.worth(sliding_window_view(byte, form.size)[begin[rows]])
             out[rows[fits]], done[rows[fits]] = worth[fits], True
     rest = np.flatnonzero(~done)
     seen = _Worth()
