@@ -124,7 +124,9 @@ def _tidy(config: Mapping[str, object]) -> dict[str, str | int | float | bool | 
 
 def _series(name: str, step: IntArray, value: FloatArray, rows: Mask, time: FloatArray | None) -> Series:
     """Return the points of one metric, sorted, the last of each step."""
-    at = np.flatnonzero(rows) if not rows.all() else np.arange(len(rows))
+    if rows.all() and (step[1:] > step[:-1]).all():
+        return Series(name, step, value, time if time is None or np.isfinite(time).all() else None)
+    at = np.flatnonzero(rows)
     steps = step[at]
     if (np.diff(steps) <= 0).any():
         order = np.argsort(steps, kind="stable")

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from trainscope.core.run import IntArray
+from trainscope.core.run import FloatArray, IntArray
 from trainscope.readers.text_groups import LineKind
 from trainscope.readers.text_lines import Lines
 
@@ -28,6 +28,15 @@ class Records:
     """(n,) of each kind."""
     line: IntArray
     """(count,) first line of each record."""
+
+    def spread(self, kind: int, values: FloatArray) -> FloatArray:
+        """Return (count,) what the lines of a kind say, NaN for records without one; not to be written to."""
+        of = self.of[kind]
+        if len(of) == self.count and (of[1:] > of[:-1]).all():
+            return values
+        out = np.full(self.count, np.nan)
+        out[of] = values
+        return out
 
 
 def records_of(kinds: Sequence[LineKind], lines: Lines) -> Records:

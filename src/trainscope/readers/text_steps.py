@@ -142,13 +142,15 @@ def _with_other_counters(value: FloatArray, training: NDArray[np.bool_], counter
     """Fill in what records of other kinds count by another word: ``step 100: val loss`` between ``iter 100: loss``."""
     out = value.copy()
     for c in counters:
-        if c.field.role is Role.STEP:
+        if c.field.role is Role.STEP and not (training | np.isfinite(out)).all():
             out = np.where(np.isfinite(out) | training, out, c.value)
     return out
 
 
 def _placed(value: FloatArray, training: NDArray[np.bool_]) -> FloatArray:
     """Give every record a step: its own where it fits, else that of the training record before it."""
+    if training.all() and np.isfinite(value).all():
+        return value
     anchor = np.where(training, value, np.nan)
     before = carried(anchor)
     after = carried(anchor[::-1])[::-1]
