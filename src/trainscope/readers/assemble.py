@@ -69,10 +69,12 @@ def runs_of_part(table: Table, source: Source, shape: Shape, name: str) -> list[
         return []
     axis = mend_counter(choose_axis(table, shape.step), table)
     table.notes.extend(axis.notes)
-    rows = np.flatnonzero(axis.usable)
-    if not len(rows):
+    if not axis.usable.any():
         raise NoDataError(f"{source.given}: no row has a usable step in the column {shown(axis.column or '')}")
-    table, step = table.take(rows) if len(rows) < table.rows else table, axis.step[rows]
+    step = axis.step
+    if not axis.usable.all():
+        rows = np.flatnonzero(axis.usable)
+        table, step = table.take(rows), step[rows]
     pieces = launches_of(table, step, axis)
     runs = []
     for number, piece in enumerate(pieces, 1):

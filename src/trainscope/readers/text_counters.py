@@ -70,6 +70,8 @@ def joined(places: Sequence[tuple[int, int]], kinds: Sequence[LineKind], records
     if len(places) == 1:
         ((number, i),) = places
         return records.spread(number, kinds[number].values[:, i])
+    if not places:
+        return np.broadcast_to(np.nan, records.count)
     out = np.full(records.count, np.nan)
     for number, i in places:
         out[records.of[number]] = kinds[number].values[:, i]
@@ -174,11 +176,12 @@ def pass_length(counter: Counter, training: NDArray[np.bool_]) -> int:
 
     The end is the N of n/N, or where no N is said, what it came to each time.
     """
-    rows = np.flatnonzero(training & np.isfinite(counter.value))
-    step, total = counter.value[rows], counter.total[rows]
+    step = _given(counter.value, training)
     falls = np.flatnonzero(step[1:] < step[:-1])
     if len(falls) < 2:
         return 0
+    rows = np.flatnonzero(training & np.isfinite(counter.value))
+    total = counter.total[rows]
     interval = np.median(np.diff(step)[np.diff(step) > 0]) if (np.diff(step) > 0).any() else 1
     said = total[np.isfinite(total)]
     end = float(said[0]) if len(said) >= _SURE * len(rows) and (said == said[0]).all() else float(np.max(step[falls]))

@@ -41,8 +41,10 @@ class Records:
 
 def records_of(kinds: Sequence[LineKind], lines: Lines) -> Records:
     """Return the records that the lines of metrics make up."""
+    if len(kinds) == 1 and kinds[0].counts:
+        return Records(len(kinds[0]), (np.arange(len(kinds[0])),), kinds[0].line)
     line = np.concatenate([k.line for k in kinds])
-    which = np.concatenate([np.full(len(k), i) for i, k in enumerate(kinds)])
+    which = np.concatenate([np.full(len(k), i, np.int32) for i, k in enumerate(kinds)])
     order = np.argsort(line, kind="stable")
     line, which = line[order], which[order]
     simple = all(k.counts for k in kinds)
@@ -69,7 +71,7 @@ def _is_quiet(text: str) -> bool:
     return not bare or (text.lstrip().startswith("|") and bare.endswith("/") and "\0" not in text)
 
 
-def _blocks(kinds: Sequence[LineKind], line: IntArray, which: NDArray[np.int64], walls: IntArray) -> IntArray:
+def _blocks(kinds: Sequence[LineKind], line: IntArray, which: NDArray[np.int32], walls: IntArray) -> IntArray:
     names = [frozenset(f.name for f in k.fields if f.name) for k in kinds]
     strong = np.array([k.counts and bool(k.metrics()) for k in kinds])
     named = np.array([bool(name) for name in names])

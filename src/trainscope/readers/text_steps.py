@@ -105,7 +105,7 @@ def main_kinds(kinds: Sequence[LineKind]) -> list[int]:
 def _settled(found: tuple[Counter, Counter | None], counters: Sequence[Counter], training: NDArray[np.bool_]) -> Steps:
     counter, epoch = found
     said = shown(counter.field.name) if counter.field.name else "the progress n/N"
-    value, notes = counter.value.copy(), []
+    value, notes = counter.value, []
     if counter.field.role is Role.EPOCH:
         return Steps("epoch", _placed(value, training), None, said, training)
     length = epoch_length(counter, epoch, training) if epoch is not None else pass_length(counter, training)

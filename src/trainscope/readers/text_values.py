@@ -95,7 +95,7 @@ def _breaks(text: bytes) -> NDArray[np.int64]:
 
 def _holding(places: NDArray[np.int64], bounds: Bounds) -> NDArray[np.int64]:
     """Return which number holds each byte at these places; those in none are left out."""
-    piece = np.searchsorted(bounds, places, side="right") - 1
+    piece = np.searchsorted(bounds, places.astype(np.int32), side="right") - 1
     return piece[piece & 1 == 1] >> 1
 
 
