@@ -82,7 +82,7 @@ def lines_of(data: bytes | Iterable[bytes]) -> Lines:
 def blocks_of(data: bytes) -> Iterator[bytes]:
     """Cut a text into blocks of whole lines, without the line break at the end of each."""
     start, stop = 0, len(data) - data.endswith(b"\n")  # what follows the last line break is no line
-    while start < stop:
+    while start <= stop and data:
         end = data.find(b"\n", start + BLOCK_BYTES, stop)
         end = stop if end < 0 else end
         yield data[start:end]

@@ -126,7 +126,9 @@ def _inner(flags: Flags) -> Mask:
     run = flags & _INNER != 0
     before, body, after = run[:-2], flags[1:-1], run[2:]
     out = np.zeros(len(flags), np.bool_)
-    out[1:-1] = (body & _DIGIT != 0) | ((body & _POINT != 0) & (before | after)) | ((body & _BREAK != 0) & before & after)
+    out[1:-1] = (
+        (body & _DIGIT != 0) | ((body & _POINT != 0) & (before | after)) | ((body & _BREAK != 0) & before & after)
+    )
     return out
 
 

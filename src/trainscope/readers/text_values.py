@@ -95,8 +95,8 @@ def _breaks(text: bytes) -> NDArray[np.int64]:
 
 def _holding(places: NDArray[np.int64], bounds: Bounds) -> NDArray[np.int64]:
     """Return which number holds each byte at these places; those in none are left out."""
-    piece = np.searchsorted(bounds, places.astype(np.int32), side="right") - 1
-    return piece[piece & 1 == 1] >> 1
+    piece: NDArray[np.int64] = np.searchsorted(bounds, places.astype(np.int32), side="right") - 1
+    return np.asarray(piece[piece & 1 == 1] >> 1)
 
 
 def _odd(text: bytes, begin: NDArray[np.int32], end: NDArray[np.int32]) -> FloatArray:
