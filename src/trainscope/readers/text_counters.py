@@ -103,7 +103,7 @@ def carried(value: FloatArray) -> FloatArray:
 
 def own_counter(counters: Sequence[Counter], training: NDArray[np.bool_]) -> tuple[Counter, Counter | None] | None:
     """Return the counter of the training records, and the epoch it starts again with, if it does."""
-    usable = [c for c in counters if _is_usable(_given(c.value, training), np.count_nonzero(training))]
+    usable = [c for c in counters if _is_usable(_given(c.value, training), int(np.count_nonzero(training)))]
     steps = sorted((c for c in usable if c.field.role is not Role.EPOCH), key=_priority)
     epoch = next((c for c in usable if c.field.role is Role.EPOCH), None)
     for c in steps:

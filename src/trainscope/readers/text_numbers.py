@@ -125,10 +125,9 @@ def _inner(flags: Flags) -> Mask:
     """Return which bytes may be of a number: digits, points beside others of them, commas and colons between others."""
     run = flags & _INNER != 0
     before, body, after = run[:-2], flags[1:-1], run[2:]
+    beside, between = (body & _POINT != 0) & (before | after), (body & _BREAK != 0) & before & after
     out = np.zeros(len(flags), np.bool_)
-    out[1:-1] = (
-        (body & _DIGIT != 0) | ((body & _POINT != 0) & (before | after)) | ((body & _BREAK != 0) & before & after)
-    )
+    out[1:-1] = (body & _DIGIT != 0) | beside | between
     return out
 
 

@@ -48,7 +48,7 @@ def replaced(text: bytes, bounds: Bounds, by: bytes) -> bytes:
     _, offsets, data = _pieces(pa.binary(), text, bounds, kept).fill_null(only).buffers()
     ends = np.frombuffer(offsets, np.int32, count=len(bounds))
     first, last = int(ends[0]), int(ends[-1])
-    return data.slice(first, last - first).to_pybytes()
+    return bytes(data.slice(first, last - first))
 
 
 def floats(text: bytes, bounds: Bounds, plain: NDArray[np.bool_]) -> FloatArray | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +60,7 @@ def rows_of(wanted: Sequence[Picks], lines: Lines) -> list[Rows]:
     return found
 
 
-def _by_group(group: NDArray[np.signedinteger]) -> list[tuple[int, IntArray]]:
+def _by_group(group: NDArray[Any]) -> list[tuple[int, IntArray]]:
     """Return the lines of each group that is there."""
     order = np.argsort(group, kind="stable")  # small integers are sorted without comparing them
     sizes = np.bincount(group.astype(np.int64) + 1)
