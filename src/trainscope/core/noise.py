@@ -12,6 +12,8 @@ noise, the largest were 1.55, 1.35 and 1.38; in 170 public and made-up logs one 
 level had risen a hundredfold."""
 START = 200
 """Values that are not judged: the noise of a cross-entropy is small while all predictions are alike."""
+FALLEN = 0.95
+"""A level below this share of the one before is a loss that learns at last, and noise of another kind comes with it."""
 LEAST = 0.015
 """Smallest noise worth a finding, as a fraction of the level: two standard deviations are the 3 % of a spike."""
 MEDIAN_CHANGE = 0.9539

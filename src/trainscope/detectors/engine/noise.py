@@ -8,15 +8,13 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from trainscope.core.noise import LIMITS, MEDIAN_CHANGE, START
+from trainscope.core.noise import FALLEN, LIMITS, MEDIAN_CHANGE, START
 from trainscope.core.robust import hop_for, quantum
 
 FloatArray = NDArray[np.float64]
 
 LASTING = 100
 """Points that it must last where the series goes on calmly after it: a burst is another event."""
-FALLEN = 0.95
-"""A level below this share of the one before is a loss that learns at last, and noise of another kind comes with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,5 +91,3 @@ def _onset(value: FloatArray, low: int, high: int, before: float) -> int:
     # The likelihood of a change from a quarter to three quarters of large ones.
     gain = np.cumsum(np.where(large, 1.0, -1.0)[::-1])[::-1]
     return low + 1 + int(np.argmax(gain))
-
-
