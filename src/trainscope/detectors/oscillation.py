@@ -16,8 +16,8 @@ Parameters
     p_value: largest probability of such a line in white noise.
     noise: smallest noise that can have grown, as a fraction of the level.
 False positives
-    A batch size that was lowered on purpose. A cyclic learning rate with a very large range. Ordered batches swing too, but by less (a public run
-    with grouped lengths: 6 %).
+    A batch size that was lowered on purpose. A cyclic learning rate with a very large range. Ordered batches swing
+    too, but by less (a public run with grouped lengths: 6 %).
 Misses
     Irregular bouncing that was there from the start: it cannot be told from noise of a small batch without a baseline.
     Noise that grows by little and little, and noise that grew less than twofold.
@@ -132,7 +132,7 @@ def _oscillates(loss: Series, params: Params) -> Finding | None:
 
 
 def _noisier(run: Run, loss: Series, params: Params) -> Finding | None:
-    """Return a finding if the noise has grown; longer spikes, shifts and divergences are told by their own detectors."""
+    """Return a finding if the noise has grown, apart from spikes, shifts and divergences that others tell."""
     calm = np.ones(len(loss), dtype=bool)
     for event in excursions(loss, Limits()):
         if event.end - event.start >= 3:
@@ -141,11 +141,12 @@ def _noisier(run: Run, loss: Series, params: Params) -> Finding | None:
     growth = grown_noise(loss.value[at], params.noise)
     if growth is None:
         return None
-    start, end = int(loss.step[at[growth.start]]), int(loss.step[at[growth.end]])
+    lasts = growth.end == len(at) - 1
+    start, end = int(loss.step[at[growth.start]]), int(loss.step[-1 if lasts else at[growth.end]])
     if near_restart(run, start) or after_planned_restart(run, start):
         return None
     whole = loss.value[at[growth.start : growth.end + 1]]
-    stays = "to the end" if at[growth.end] == len(loss) - 1 else f"until step {end}"
+    stays = "to the end" if lasts else f"until step {end}"
     times, share = growth.after / growth.before, growth.after / growth.level
     return Finding(
         detector="oscillation",

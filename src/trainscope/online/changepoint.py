@@ -4,12 +4,12 @@ Algorithm
     Values become robust scores z against the median of the last 200 (noise: MAD after a straight line was
     taken out). *Shift*: one-sided CUSUM, S = max(0, S + clip(z, -4, 4) - 0.5), alarm at
     12 (1 + phi) / (1 - phi) where phi is the lag-1 autocorrelation; more while the window fills.
-    *Spike*: z >= 8, because a clipped CUSUM cannot see one bad step, and rarer than `false_alarms` in 10,000 steps
-    under the tail of the run's own noise, or 8 times as high as any before: heavy-tailed noise has steps of 20
-    sigmas that mean nothing. *Burst*: 3 or 5 steps in a row that are together as rare. *Noise*: the median change from
-    step to step in the last 25, 50 or 100 is 2.5, 1.9 or 1.6 times the largest of all such windows before and 1.5 % of
-    the level; the score is then how many times. One event is one alarm: after it
-    the detector is silent until the loss is back, or the new level is known.
+    *Spike*: z >= 6, because a clipped CUSUM cannot see one bad step, and rarer than `false_alarms` in 10,000 steps
+    under the tail of the run's own noise (ten times that where no step so far was beyond 4 sigmas), or 8 times as
+    high as any before: heavy-tailed noise has steps of 20 sigmas that mean nothing. *Burst*: 3 or 5 steps in a row
+    that are together as rare. *Noise*: the median change from step to step in the last 25, 50 or 100 is 2.5, 1.9 or
+    1.6 times the largest of all such windows before, and 1.5 % of the level; the score is then how many times. One
+    event is one alarm: after it the detector is silent until the loss is back, or the new level is known.
 Assumptions
     The loss falls or stays. A wanted rise (curriculum, new data mix) is flagged once.
 False positives
@@ -35,7 +35,7 @@ import math
 from collections import deque
 
 from trainscope.core.change import CLIP, SLACK, Cusum, inflation
-from trainscope.core.tails import RunningTail
+from trainscope.core.tails import MANY, SHORT_BUDGET, SHORT_TAILED, RunningTail
 from trainscope.online.base import AnomalyDetector
 from trainscope.online.level import Level
 from trainscope.online.noise import GrownNoise
@@ -165,7 +165,9 @@ class ChangePoint(AnomalyDetector):
         height = self._height(value)
         alone = LARGE_ALONE if value - self._level.median >= LARGE * abs(self._level.median) else ALONE
         times = height / max(self._top, 2.0)
-        return times >= alone or (times >= AGAIN and self._tail.log_probability(height) < self._rare)
+        short = self._tail.count >= MANY and self._top <= SHORT_TAILED
+        rare = self._rare + (math.log(SHORT_BUDGET) if short else 0.0)
+        return times >= alone or (times >= AGAIN and self._tail.log_probability(height) < rare)
 
     def _limit(self) -> float:
         """Return the CUSUM's threshold for the noise as it is and as well as it is known.

@@ -23,8 +23,8 @@ class GrownNoise:
     def __init__(self) -> None:
         self._values: deque[float] = deque(maxlen=max(window for window, _ in LIMITS) + 1)
         self._seen = 0
-        self._recent: list[deque[float]] = [deque() for _ in LIMITS]
-        self._before = [0.0] * len(LIMITS)
+        self._recent: list[deque[tuple[float, float]]] = [deque() for _ in LIMITS]
+        self._before = [(0.0, 0.0)] * len(LIMITS)
 
     def add(self, value: float, level: float) -> float | None:
         """Take one finite value; return how many times as large as ever the noise is, if that is an anomaly.
@@ -42,23 +42,27 @@ class GrownNoise:
         values = np.fromiter(self._values, dtype=float, count=len(self._values))
         changes = np.abs(values[1:] - values[:-1])
         there = _middle(values[-NEWEST:])
-        learns = there < FALLEN * level
-        risen = max(1.0, there / level) if level > 0.0 else 1.0
+        size, learns = max(abs(there), 1e-300), there < FALLEN * level
         found: float | None = None
         for k, (window, limit) in enumerate(LIMITS):
             if len(changes) < window:
                 break
             noise = _middle(changes[-window:]) / MEDIAN_CHANGE
-            before = self._before[k]
-            large = noise >= LEAST * abs(there) and noise >= limit * before * risen > 0.0
+            before, share = self._before[k]
+            large = noise >= max(LEAST, limit * share) * size and noise >= limit * before > 0.0
             if found is None and large and not learns and self._seen - window > START:
                 found = noise / before
-            self._recent[k].append(noise)
+            self._recent[k].append((noise, noise / size))
             if len(self._recent[k]) > window // EVERY + 1:
-                self._before[k] = max(before, self._recent[k].popleft())
+                self._before[k] = _larger([self._before[k], self._recent[k].popleft()])
         if found is not None:  # what has been told once, the run has shown before
-            self._before = [max(b, *r) if r else b for b, r in zip(self._before, self._recent, strict=True)]
+            self._before = [_larger([b, *r]) for b, r in zip(self._before, self._recent, strict=True)]
         return found
+
+
+def _larger(pairs: list[tuple[float, float]]) -> tuple[float, float]:
+    """Return the largest noise, and the largest as a share of its level."""
+    return max(noise for noise, _ in pairs), max(share for _, share in pairs)
 
 
 def _middle(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:

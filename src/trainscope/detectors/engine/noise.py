@@ -36,7 +36,8 @@ def grown_noise(value: FloatArray, least: float) -> Growth | None:
     """Return the first stretch whose noise is larger than that of every window before by far, None if there is none.
 
     Windows of 25, 50 and 100 points are compared with all earlier ones of their own length, so that noise which grows
-    by little and little, or which the run had before, is not reported. Longer series are thinned.
+    by little and little, or which the run had before, is not reported; nor is noise that is no larger for its level.
+    Longer series are thinned.
 
     Parameters
     ----------
@@ -65,12 +66,13 @@ def _grown(value: FloatArray, window: int, limit: float, least: float, rounding:
     level = np.median(sliding_window_view(value[1:], window)[::-1][::every][::-1], axis=1)
     last = len(value) - 1 - every * np.arange(len(noise))[::-1]
     apart = window // every + 1
-    before = np.maximum.accumulate(np.fmax(noise, rounding))[:-apart]
-    now, there, was = noise[apart:], level[apart:], level[:-apart]
     low, high = np.percentile(value, [5.0, 95.0])
-    scale = np.fmax(np.abs(there), 0.1 * (high - low))
-    risen = np.fmax(there, 0.0) / np.fmax(was, 1e-300)
-    over = (now >= limit * before * np.fmax(risen, 1.0)) & (now >= least * scale) & (there >= FALLEN * was)
+    scale = np.fmax(np.abs(level), max(0.1 * (high - low), float(np.finfo(np.float64).tiny)))
+    before = np.maximum.accumulate(np.fmax(noise, rounding))[:-apart]
+    share = np.maximum.accumulate(noise / scale)[:-apart]
+    now, there = noise[apart:], scale[apart:]
+    over = (now >= limit * before) & (now >= np.fmax(least, limit * share) * there)
+    over &= level[apart:] >= FALLEN * level[:-apart]
     over &= last[apart:] - window >= START
     hits = np.flatnonzero(over)
     if not len(hits):
@@ -82,7 +84,7 @@ def _grown(value: FloatArray, window: int, limit: float, least: float, rounding:
     end = int(last[apart + stop - 1])
     if stop < len(now) and end - start < LASTING:
         return None
-    return Growth(start, end, float(before[first]), float(now[first:stop].max()), float(scale[first]))
+    return Growth(start, end, float(before[first]), float(now[first:stop].max()), float(there[first]))
 
 
 def _onset(value: FloatArray, low: int, high: int, before: float) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.core.robust import hop_for, mad_sigma, quantum, trailing_mad_sigma, trailing_median
-from trainscope.core.tails import fit_tail
+from trainscope.core.tails import MANY, SHORT_BUDGET, SHORT_TAILED, fit_tail
 from trainscope.detectors.engine.events import Limits
 
 FloatArray = NDArray[np.float64]
@@ -21,14 +21,6 @@ NOISE = 200
 """Points that the noise is measured on, before and after."""
 MEAN_NOISE = 0.06
 """Noise, as a share of the level, up to which a loss is taken for the mean of many samples."""
-SHORT_TAILED = 4.0
-"""Highest of 500 or more residuals up to which their noise is short-tailed: with a tail index of 3 one is higher in
-99 runs of 100."""
-MANY = 500
-SHORT_BUDGET = 10.0
-"""Times the false alarms that a jump in short-tailed noise may have if it is twice as high as any other residual. The
-few points far out leave so much open; in 420 healthy runs with heavy tails nothing was flagged by it, 5 without the
-first condition."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
