@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=9)
     parser.add_argument("--healthy", type=int, default=21, help="healthy curves of each kind of noise")
     parser.add_argument("--planted", type=int, default=6, help="curves of each fault, size and noise")
-    parser.add_argument("--calibration", type=int, default=300, help="healthy curves of a noise that only rules judge")
+    parser.add_argument("--calibration", type=int, default=1200, help="healthy curves of a noise that only rules judge")
     parser.add_argument("--runs", type=int, default=200, help="healthy logs that every detector judges")
     parser.add_argument("--replicas", type=int, default=60, help="logs of each fault of bench/planted.py, in twenties")
     parser.add_argument("--recordings", type=Path, help="the cache of bench/diagnosis/run.py")

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.core.finding import Finding, Severity
-from trainscope.core.noise import LEAST
+from trainscope.core.noise import LEAST, MEDIAN_CHANGE
 from trainscope.core.robust import block_medians, lag1
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number, training_losses
@@ -44,6 +44,9 @@ from trainscope.detectors.engine.rates import after_planned_restart
 from trainscope.detectors.engine.restarts import near_restart
 
 FloatArray = NDArray[np.float64]
+
+NEWEST = 26
+"""Points that say whether noise that grew is still there at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,9 @@ def _noisier(run: Run, loss: Series, params: Params) -> Finding | None:
     growth = grown_noise(loss.value[at], params.noise)
     if growth is None:
         return None
-    lasts = growth.end == len(at) - 1
+    # What was taken out as bursts may be the noise itself.
+    newest = float(np.median(np.abs(np.diff(loss.value[-NEWEST:])))) / MEDIAN_CHANGE
+    lasts = growth.end == len(at) - 1 or newest >= 1.5 * growth.before
     start, end = int(loss.step[at[growth.start]]), int(loss.step[-1 if lasts else at[growth.end]])
     if near_restart(run, start) or after_planned_restart(run, start):
         return None

@@ -27,7 +27,7 @@ class Growth:
     before: float
     """Largest noise of any window before, as a standard deviation of Gaussian noise, in the unit of the values."""
     after: float
-    """Largest noise of any window in it, in the same unit."""
+    """Median noise of the windows in it, in the same unit."""
     level: float
     """Size of the level there."""
 
@@ -84,7 +84,7 @@ def _grown(value: FloatArray, window: int, limit: float, least: float, rounding:
     end = int(last[apart + stop - 1])
     if stop < len(now) and end - start < LASTING:
         return None
-    return Growth(start, end, float(before[first]), float(now[first:stop].max()), float(there[first]))
+    return Growth(start, end, float(before[first]), float(np.median(now[first:stop])), float(there[first]))
 
 
 def _onset(value: FloatArray, low: int, high: int, before: float) -> int:
