@@ -2,9 +2,9 @@
 
     python bench/detectors/oracle.py [--seed 12] [--healthy 600] [--planted 120]
 
-The oracle scores a step by how far it lies off what the step before lets expect: as much as a rule can know that
-decides at that step. Prints for each noise the share of spikes found at several rates of false alarms, beside the best shipped
-rule for single spikes; thresholds are from one set of healthy runs, spikes are in others.
+The oracle scores a step by how far it lies off what the step before lets expect: that is as much as a rule can know
+which decides at that step. Prints for each noise the share of spikes found at several rates of false alarms, beside
+the best shipped rule for single spikes; thresholds are from one set of healthy runs, spikes are in others.
 """
 
 from __future__ import annotations
