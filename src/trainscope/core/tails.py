@@ -35,7 +35,7 @@ higher in 99 runs of 100."""
 MANY = 500
 SHORT_BUDGET = 10.0
 """Times the false alarms that a jump in short-tailed noise may have if it is twice as high as any other residual. The
-few points far out leave so much open; in 420 healthy runs with heavy tails nothing was flagged by it, 12 without the
+few points far out leave so much open; in 420 healthy runs with heavy tails nothing was flagged by it, 10 without the
 first condition."""
 _BINS = np.linspace(0.0, CAP, 61)
 _BODY = 15
