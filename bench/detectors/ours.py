@@ -16,6 +16,8 @@ FloatArray = NDArray[np.float64]
 CHOSEN = configure(Settings())
 LOOK = 100
 """Steps between two looks at a healthy log."""
+OF_THE_LOSS = LOSS_EVENTS | {"oscillation"}
+"""Detectors of a loss that rises or grows noisy."""
 
 
 def log_of(loss: FloatArray) -> Run:
@@ -34,7 +36,7 @@ def spans(findings: list[Finding]) -> list[tuple[int, int]]:
 
 def found(findings: list[Finding], onset: int, slack: int = 20) -> Finding | None:
     """Return the finding about the loss that reaches the onset of a fault, give or take `slack` steps, None if none."""
-    near = [f for f in findings if f.detector in LOSS_EVENTS and (f.end_step or 0) >= onset - slack]
+    near = [f for f in findings if f.detector in OF_THE_LOSS and (f.end_step or 0) >= onset - slack]
     return min(near, key=lambda f: abs((f.start_step or 0) - onset), default=None)
 
 

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from compare import comparison
 from curves import draw, points, table
 from each import detector_table, figures, healthy_runs, planted_runs, recordings
-from measure import Cache, Size, healthy_pieces, planted_pieces
+from measure import Cache, Size, calibration_pieces, healthy_pieces, planted_pieces
 
 from trainscope.detectors.measured import FIGURES
 
@@ -32,6 +32,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=9)
     parser.add_argument("--healthy", type=int, default=21, help="healthy curves of each kind of noise")
     parser.add_argument("--planted", type=int, default=6, help="curves of each fault, size and noise")
+    parser.add_argument("--calibration", type=int, default=1200, help="healthy curves of a noise that only rules judge")
     parser.add_argument("--runs", type=int, default=200, help="healthy logs that every detector judges")
     parser.add_argument("--replicas", type=int, default=60, help="logs of each fault of bench/planted.py, in twenties")
     parser.add_argument("--recordings", type=Path, help="the cache of bench/diagnosis/run.py")
@@ -43,9 +44,10 @@ def main() -> None:
         size = Size(options.seed, options.healthy, options.planted)
         cache = Cache(options.cache / "curves.jsonl")
         healthy, planted = dict(healthy_pieces(size, cache)), list(planted_pieces(size, cache))
+        calibration = dict(calibration_pieces(options.seed, options.calibration, cache))
         rows = points(healthy, planted)
         print(
-            comparison(healthy, planted),
+            comparison(healthy, planted, calibration),
             "### Mean delay against false alarms per 10,000 steps",
             table(rows),
             sep="\n\n",

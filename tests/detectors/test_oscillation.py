@@ -70,3 +70,21 @@ def test_known_false_positive_a_cyclic_learning_rate_with_a_very_large_range():
     cycle = np.abs((K / 20.0) % 2.0 - 1.0)
     run = run_of({"train/loss": level(sd=0.01) * (1.0 + 0.5 * cycle), "learning_rate": 1e-5 + 1e-2 * cycle})
     assert only("oscillation", run).severity is Severity.WARNING
+
+
+def test_noise_that_grew_is_told_with_its_size_before_and_after():
+    x = level(n=800, sd=0.02)
+    x[600:] = 2.0 + 5.0 * (x[600:] - 2.0)
+    found = only("oscillation", run_of({"train/loss": x}))
+    assert found.severity is Severity.WARNING
+    assert found.title == "Noise of the loss grew"
+    assert abs(found.start_step - at(600)) <= 15 * EVERY
+    assert found.end_step == at(799)
+    assert found.evidence["noise"] == pytest.approx(0.2, rel=0.3)
+    assert found.evidence["noise_before"] == pytest.approx(0.05, rel=0.3)
+
+
+def test_a_spike_that_decays_is_no_grown_noise():
+    x = level(n=800, sd=0.01)
+    x[600:] += 4.0 * np.exp(-np.arange(200) / 15.0)
+    assert findings("oscillation", run_of({"train/loss": x})) == []

@@ -10,6 +10,7 @@ import pytest
 from trainscope.core.errors import ConfigError
 from trainscope.online import ONLINE, AnomalyDetector, NonFinite, make_detector
 from trainscope.online.changepoint import ChangePoint
+from trainscope.online.noise import GrownNoise
 
 ORGANIC = Path(__file__).parents[3] / "shared" / "corpus" / "organic"
 
@@ -80,6 +81,43 @@ def test_changepoint_does_not_alarm_on_what_has_happened_before():
     steps = range(100, 900, 40)
     x[list(steps)] += 0.35
     assert len([at for at in alarms(ChangePoint(), x) if at > 500]) == 0
+
+
+@pytest.mark.parametrize("kind", ["gauss", "t3"])
+def test_changepoint_says_once_that_the_noise_has_grown(kind):
+    found = 0
+    for seed in range(8):
+        e = noise(np.random.default_rng(seed), kind, 800)
+        e[600:] *= 3.0
+        at = alarms(ChangePoint(), 2 + 0.06 * e)
+        assert all(i >= 600 for i in at)
+        found += any(i < 700 for i in at)
+    assert found == 8
+
+
+def test_noise_that_grows_by_little_and_little_has_not_grown():
+    e = np.random.default_rng(0).normal(size=3000)
+    watch = GrownNoise()
+    assert all(watch.add(float(v), 2.0) is None for v in 2 + 0.04 * np.linspace(1, 3, 3000) * e)
+
+
+def test_noise_that_rises_with_its_level_has_not_grown():
+    e = np.random.default_rng(1).normal(size=1500)
+    level = np.where(np.arange(1500) < 900, 1.0, 10.0)
+    watch = GrownNoise()
+    assert all(watch.add(float(v), 10.0) is None for v in level * (1 + 0.03 * e))
+
+
+def test_changepoint_takes_a_jump_in_short_tailed_noise_that_would_mean_nothing_in_a_heavy_tail():
+    def share(kind):
+        hits = 0
+        for seed in range(12):
+            x = 2 + 0.05 * noise(np.random.default_rng(seed), kind, 900)
+            x[880] += 0.45
+            hits += 880 in alarms(ChangePoint(), x)
+        return hits
+
+    assert share("gauss") >= 6 > 2 >= share("t3")
 
 
 def test_changepoint_flags_a_lasting_shift_once():

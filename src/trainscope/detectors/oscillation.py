@@ -1,21 +1,26 @@
-"""oscillation: the loss swings up and down by a large part of its level and stops improving.
+"""oscillation: the loss swings up and down by a large part of its level, or its noise has grown.
 
 What it finds
     A periodic swing of the training loss that carries at least `amplitude` of the level, in the later
     two thirds of the run, while the level itself does not fall (or 2.5 times that
-    while it does).
+    while it does). Where there is none: noise, as a standard deviation of at least `noise` of the level, that is far
+    larger than at any time before, for 100 points or to the end of the log.
 Algorithm
     The loss minus its running level, on an even grid, is whitened by its lag-1 autocorrelation and
     Fourier transformed; the strongest line is tested with Fisher's g statistic, and its amplitude before whitening
-    compared with the level.
+    compared with the level. Noise is the median change from point to point; in a window of 25 points it must be 3 times
+    as large as in any earlier one, of 50 points 2.2 times, of 100 points 1.7 times. The first 200 points are not
+    judged, nor spikes and shifts, and a loss that rose must be as much noisier for its level too.
 Parameters
     amplitude: smallest amplitude (half of top to bottom), as a fraction of the level.
     p_value: largest probability of such a line in white noise.
+    noise: smallest noise that can have grown, as a fraction of the level.
 False positives
-    A cyclic learning rate with a very large range. Ordered batches swing too, but by less (a public run
-    with grouped lengths: 6 %).
+    A batch size that was lowered on purpose. A cyclic learning rate with a very large range. Ordered batches swing
+    too, but by less (a public run with grouped lengths: 6 %).
 Misses
-    Irregular bouncing without a period: it cannot be told from noise of a small batch without a baseline.
+    Irregular bouncing that was there from the start: it cannot be told from noise of a small batch without a baseline.
+    Noise that grows by little and little, and noise that grew less than twofold.
 Reference
     R. A. Fisher, "Tests of significance in harmonic analysis", Proc. R. Soc. A 125, 1929.
 """
@@ -28,11 +33,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.core.finding import Finding, Severity
+from trainscope.core.noise import LEAST, MEDIAN_CHANGE
 from trainscope.core.robust import block_medians, lag1
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number, training_losses
+from trainscope.detectors.engine.events import Limits
+from trainscope.detectors.engine.excursions import excursions, judged
+from trainscope.detectors.engine.noise import grown_noise
+from trainscope.detectors.engine.rates import after_planned_restart
+from trainscope.detectors.engine.restarts import near_restart
 
 FloatArray = NDArray[np.float64]
+
+NEWEST = 26
+"""Points that say whether noise that grew is still there at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +57,8 @@ class Params:
     """As a fraction of the level."""
     p_value: float = 1e-6
     """Fisher's g; one test a series."""
+    noise: float = LEAST
+    """Standard deviation, as a fraction of the level."""
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
@@ -54,7 +70,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     for loss in losses:
         finite = loss.finite()
         if len(finite) >= 60:
-            found = _oscillates(finite, params)
+            found = _oscillates(finite, params) or _noisier(run, judged(loss), params)
             if found is not None:
                 findings.append(found)
     return findings if findings or any(len(s) >= 60 for s in losses) else Skipped("needs 60 points of train/loss")
@@ -114,6 +130,46 @@ def _oscillates(loss: Series, params: Params) -> Finding | None:
             "Lower the learning rate (by 3 to 10 times) or decay it.",
             "Check the order of the data: an unshuffled loader swings with its own period.",
             "Raise the batch size or the gradient accumulation.",
+        ),
+    )
+
+
+def _noisier(run: Run, loss: Series, params: Params) -> Finding | None:
+    """Return a finding if the noise has grown, apart from spikes, shifts and divergences that others tell."""
+    calm = np.ones(len(loss), dtype=bool)
+    for event in excursions(loss, Limits()):
+        if event.end - event.start >= 3:
+            calm[event.start : event.end + 1] = False
+    at = np.flatnonzero(calm)
+    growth = grown_noise(loss.value[at], params.noise)
+    if growth is None:
+        return None
+    # What was taken out as bursts may be the noise itself.
+    newest = float(np.median(np.abs(np.diff(loss.value[-NEWEST:])))) / MEDIAN_CHANGE
+    lasts = growth.end == len(at) - 1 or newest >= 1.5 * growth.before
+    start, end = int(loss.step[at[growth.start]]), int(loss.step[-1 if lasts else at[growth.end]])
+    if near_restart(run, start) or after_planned_restart(run, start):
+        return None
+    whole = loss.value[at[growth.start : growth.end + 1]]
+    stays = "to the end" if lasts else f"until step {end}"
+    times, share = growth.after / growth.before, growth.after / growth.level
+    return Finding(
+        detector="oscillation",
+        severity=Severity.WARNING,
+        title="Noise of the loss grew",
+        message=(
+            f"{loss.name} jumps about by ±{number(growth.after)} ({share:.1%} of its level) from step {start} on, "
+            f"{stays}; at most ±{number(growth.before)} before."
+        ),
+        metric=loss.name,
+        start_step=start,
+        end_step=end,
+        peak_step=int(loss.step[at[growth.start + int(np.argmax(whole))]]),
+        evidence={"noise": growth.after, "noise_before": growth.before, "times": times, "level": growth.level},
+        fixes=(
+            f"Compare batch size, learning rate and data before and after step {start}.",
+            "Lower the learning rate, or clip the gradient norm lower.",
+            "If the batches became smaller or harder on purpose, this is expected: ignore this detector.",
         ),
     )
 

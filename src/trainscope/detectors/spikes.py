@@ -8,7 +8,8 @@ Algorithm
     before or after (the noisier side counts), and whitened by the lag-1 autocorrelation. The tail of
     the run's own residuals (Student-t and Weibull laws, averaged by their posterior weight) says how
     many such jumps a healthy run of this length would show; a point or a burst of 3 or 5 points counts
-    when fewer than `false_alarms` are expected, or when a jump of 30 % of the level is
+    when fewer than `false_alarms` are expected (ten times as many for one twice as high as any other of 500 or more
+    that lie within 4 scaled MADs), or when a jump of 30 % of the level is
     eight times as high as anything else in the run, or one of 60 % six times where the noise is small
     (6 % of the level). Events found are taken out and the rest is judged
     again, so that one incident does not hide the next in its noise. Four or more peaks of

@@ -1,13 +1,15 @@
-"""changepoint: the loss rose, in one leap or little by little. The default live detector.
+"""changepoint: the loss rose, in one leap or little by little, or grew noisy. The default live detector.
 
 Algorithm
     Values become robust scores z against the median of the last 200 (noise: MAD after a straight line was
     taken out). *Shift*: one-sided CUSUM, S = max(0, S + clip(z, -4, 4) - 0.5), alarm at
     12 (1 + phi) / (1 - phi) where phi is the lag-1 autocorrelation; more while the window fills.
-    *Spike*: z >= 8, because a clipped CUSUM cannot see one bad step, and rarer than `false_alarms` in 10,000 steps
-    under the tail of the run's own noise, or 8 times as high as any before: heavy-tailed noise has steps of 20
-    sigmas that mean nothing. *Burst*: 3 or 5 steps in a row that are together as rare. One event is one alarm: after it
-    the detector is silent until the loss is back, or the new level is known.
+    *Spike*: z >= 6, because a clipped CUSUM cannot see one bad step, and rarer than `false_alarms` in 10,000 steps
+    under the tail of the run's own noise (ten times that where no step so far was beyond 4 sigmas), or 8 times as
+    high as any before: heavy-tailed noise has steps of 20 sigmas that mean nothing. *Burst*: 3 or 5 steps in a row
+    that are together as rare. *Noise*: the median change from step to step in the last 25, 50 or 100 is 2.5, 1.9 or
+    1.6 times the largest of all such windows before, and 1.5 % of the level; the score is then how many times. One
+    event is one alarm: after it the detector is silent until the loss is back, or the new level is known.
 Assumptions
     The loss falls or stays. A wanted rise (curriculum, new data mix) is flagged once.
 False positives
@@ -33,9 +35,10 @@ import math
 from collections import deque
 
 from trainscope.core.change import CLIP, SLACK, Cusum, inflation
-from trainscope.core.tails import RunningTail
+from trainscope.core.tails import MANY, SHORT_BUDGET, SHORT_TAILED, RunningTail
 from trainscope.online.base import AnomalyDetector
 from trainscope.online.level import Level
+from trainscope.online.noise import GrownNoise
 
 BACK = 4.0
 """The median of the newest values must be below this score for a spike to count as over."""
@@ -78,7 +81,7 @@ class ChangePoint(AnomalyDetector):
         self,
         threshold: float = 12.0,
         slack: float = SLACK,
-        spike: float = 8.0,
+        spike: float = 6.0,
         false_alarms: float = 0.02,
         window: int = 200,
         warmup: int = 60,
@@ -97,12 +100,13 @@ class ChangePoint(AnomalyDetector):
         self._cooldown = cooldown
         self._window = max(window, warmup)
         self._level = Level(self._window)
+        self._noise = GrownNoise()
         self._cusum = Cusum(slack)
         self._low, self._high = math.inf, -math.inf
         self._after: list[float] | None = None
 
     def update(self, value: float) -> float | None:
-        """Take the loss of one step; return its score if it is an alarm.
+        """Take the loss of one step; return its score if it is an alarm, of grown noise how many times it has grown.
 
         NaN and infinity are left to `non_finite`.
         """
@@ -130,7 +134,10 @@ class ChangePoint(AnomalyDetector):
         self._tail.add(change)
         self._top = max(self._top, change)
         self._level.add(value)
-        return None
+        noisier = self._noise.add(value, self._level.median)
+        if noisier is not None:
+            self._after = [value]
+        return noisier
 
     def _height(self, value: float) -> float:
         """Return how far a value lies above the level, in units of the noise from step to step."""
@@ -158,7 +165,9 @@ class ChangePoint(AnomalyDetector):
         height = self._height(value)
         alone = LARGE_ALONE if value - self._level.median >= LARGE * abs(self._level.median) else ALONE
         times = height / max(self._top, 2.0)
-        return times >= alone or (times >= AGAIN and self._tail.log_probability(height) < self._rare)
+        short = self._tail.count >= MANY and self._top <= SHORT_TAILED
+        rare = self._rare + (math.log(SHORT_BUDGET) if short else 0.0)
+        return times >= alone or (times >= AGAIN and self._tail.log_probability(height) < rare)
 
     def _limit(self) -> float:
         """Return the CUSUM's threshold for the noise as it is and as well as it is known.
@@ -177,6 +186,7 @@ class ChangePoint(AnomalyDetector):
             return self._level.score(value)
         self._low, self._high = min(self._low, value), max(self._high, value)
         self._level.add(value)
+        self._noise.add(value, value)
         return None
 
     def _cool(self, value: float) -> None:
@@ -190,8 +200,10 @@ class ChangePoint(AnomalyDetector):
             kept = [v for v in after if self._level.score(v) < BACK]
         else:
             self._level.clear()
+            self._noise = GrownNoise()
             kept = after[len(after) // 2 :]
             self._low, self._high = min(kept), max(kept)
         for v in kept:
             self._level.add(v)
+            self._noise.add(v, self._level.median)
         self._after = None

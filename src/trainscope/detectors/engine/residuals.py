@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.core.robust import hop_for, mad_sigma, quantum, trailing_mad_sigma, trailing_median
-from trainscope.core.tails import fit_tail
+from trainscope.core.tails import MANY, SHORT_BUDGET, SHORT_TAILED, fit_tail
 from trainscope.detectors.engine.events import Limits
 
 FloatArray = NDArray[np.float64]
@@ -103,6 +103,17 @@ def _alone(body: FloatArray, r: Residuals, limits: Limits) -> NDArray[np.intp]:
     return np.array([top] if lonely else [], dtype=np.intp)
 
 
+def _twice(body: FloatArray) -> NDArray[np.bool_]:
+    """Tell which residuals are twice as high as all that are more than 10 points away, in short-tailed noise."""
+    out = np.zeros(len(body), dtype=bool)
+    top = int(np.argmax(body))
+    near = slice(max(0, top - 10), top + 11)
+    rest = np.concatenate((body[: near.start], body[near.stop :]))
+    if len(rest) >= MANY and rest.max() <= SHORT_TAILED:
+        out[near] = body[near] >= 2.0 * max(float(rest.max()), 2.0)
+    return out
+
+
 def standing_out(value: FloatArray, r: Residuals, limits: Limits) -> NDArray[np.intp]:
     """Return the indices of the points that stand out of this run's own noise."""
     white = r.z - r.phi * np.concatenate(([0.0], np.maximum(r.z[:-1], 0.0)))
@@ -114,6 +125,7 @@ def standing_out(value: FloatArray, r: Residuals, limits: Limits) -> NDArray[np.
     log_p = np.zeros(len(body))
     log_p[candidate] = tail.log_probability(body[candidate])
     hit = log_p < budget
+    hit |= (log_p < budget + np.log(SHORT_BUDGET)) & _twice(body)
     for length in (3, 5):
         if len(log_p) >= length:
             worst = np.max(np.lib.stride_tricks.sliding_window_view(log_p, length), axis=1)
