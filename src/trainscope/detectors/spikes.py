@@ -55,7 +55,7 @@ class Params:
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
-    """Return one finding for each of the worst spikes of each training loss."""
+    """Return one finding for the first and for each of the worst spikes of each training loss."""
     losses = training_losses(run)
     if isinstance(losses, Skipped):
         return losses
@@ -68,8 +68,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         if peaks:
             findings.append(_hard_batches(loss, peaks))
             events = [e for e in events if e not in peaks]
-        worst = sorted(events, key=lambda e: -e.score)[:MOST]
-        findings += [_finding(loss, e, len(events)) for e in sorted(worst, key=lambda e: e.start)]
+        kept = sorted(events, key=lambda e: (e is not events[0], -e.score))[:MOST]
+        findings += [_finding(loss, e, len(events)) for e in sorted(kept, key=lambda e: e.start)]
     return findings
 
 

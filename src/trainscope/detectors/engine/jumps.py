@@ -14,6 +14,10 @@ FloatArray = NDArray[np.float64]
 
 PASSES = 12
 """Most rounds of taking events out and looking again."""
+RECENT = 5
+"""Points before an event that must lie below it."""
+NEW = 1.0 / 3.0
+"""Least part of an event's rise that must lie above them."""
 GRAVITY = (Shape.SPIKE, Shape.SHIFT, Shape.UNRECOVERED, Shape.DIVERGENCE)
 """What two events that touch are together: the graver of the two."""
 
@@ -31,6 +35,8 @@ def _peeled(value: FloatArray, limits: Limits) -> list[Excursion]:
         if len(kept) < START + 4:
             break
         events = _jumps_once(value[kept], limits)
+        # What blew up in the end is no measure of what came before: it goes first, and alone.
+        events = [e for e in events if e.shape is Shape.DIVERGENCE] or events
         for e in events:
             start, peak, end = (int(kept[i]) for i in (e.start, e.peak, e.end))
             found.append(replace(e, start=start, peak=peak, end=end))
@@ -49,14 +55,23 @@ def _jumps_once(value: FloatArray, limits: Limits) -> list[Excursion]:
     if not len(points):
         return []
     found: list[Excursion] = []
-    for group in np.split(points, np.flatnonzero(np.diff(points) > 10) + 1):
+    near = min(10, max(3, len(value) // 20))  # in a short series ten points are several incidents
+    for group in np.split(points, np.flatnonzero(np.diff(points) > near) + 1):
         if found and group[0] <= found[-1].end:
             if value[group].max() <= found[-1].top:
                 continue
             group = np.arange(found[-1].start, group[-1] + 1)
             found.pop()
-        found.append(_classify(value, r, group))
+        event = _classify(value, r, group)
+        if _leaves_at_once(value, event):
+            found.append(event)
     return found
+
+
+def _leaves_at_once(value: FloatArray, event: Excursion) -> bool:
+    """Tell whether a third of the rise or more is new since the five points before: a loss that wanders is no jump."""
+    recent = value[max(0, event.start - RECENT) : event.start]
+    return not len(recent) or event.top - float(recent.max()) >= NEW * (event.top - event.level)
 
 
 def _classify(value: FloatArray, r: Residuals, group: NDArray[np.intp]) -> Excursion:
