@@ -14,10 +14,12 @@ FloatArray = NDArray[np.float64]
 
 PASSES = 12
 """Most rounds of taking events out and looking again."""
+WANDER = 0.3
+"""Share of what a rise is measured against, up to which a loss may get to by wandering."""
 RECENT = 5
-"""Points before an event that must lie below it."""
+"""Points before an event of such a height, which must lie below it."""
 NEW = 1.0 / 3.0
-"""Least part of an event's rise that must lie above them."""
+"""Least part of its rise that must lie above them."""
 GRAVITY = (Shape.SPIKE, Shape.SHIFT, Shape.UNRECOVERED, Shape.DIVERGENCE)
 """What two events that touch are together: the graver of the two."""
 
@@ -63,15 +65,17 @@ def _jumps_once(value: FloatArray, limits: Limits) -> list[Excursion]:
             group = np.arange(found[-1].start, group[-1] + 1)
             found.pop()
         event = _classify(value, r, group)
-        if _leaves_at_once(value, event):
+        if not _wanders(value, r, event):
             found.append(event)
     return found
 
 
-def _leaves_at_once(value: FloatArray, event: Excursion) -> bool:
-    """Tell whether a third of the rise or more is new since the five points before: a loss that wanders is no jump."""
+def _wanders(value: FloatArray, r: Residuals, event: Excursion) -> bool:
+    """Tell whether a low rise is hardly above the points just before it: a jump leaves its level at once."""
+    rise = event.top - event.level
     recent = value[max(0, event.start - RECENT) : event.start]
-    return not len(recent) or event.top - float(recent.max()) >= NEW * (event.top - event.level)
+    low = rise < WANDER * float(r.scale[event.start])
+    return low and len(recent) > 0 and event.top - float(recent.max()) < NEW * rise
 
 
 def _classify(value: FloatArray, r: Residuals, group: NDArray[np.intp]) -> Excursion:
