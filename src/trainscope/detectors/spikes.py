@@ -10,8 +10,12 @@ Algorithm
     many such jumps a healthy run of this length would show; a point or a burst of 3 or 5 points counts
     when fewer than `false_alarms` are expected, or when a jump of 30 % of the level is
     eight times as high as anything else in the run, or one of 60 % six times where the noise is small
-    (6 % of the level). Events found are taken out and the rest is judged
-    again, so that one incident does not hide the next in its noise. Four or more peaks of
+    (6 % of the level), or when two to five bursts of 60 % are each four times as high as all the rest. A rise
+    of less than 30 % of which less than a third is new since the five points before does not count: the loss
+    wanders. Events found are taken out and the rest is judged
+    again, so that one incident does not hide the next in its noise; a blow-up at the end goes first. In runs of
+    1,000 points or more the medians of 200 blocks are judged too, for bumps of three blocks or more and 30 %
+    of the level that the noise of single points hides. The first spike and the nine worst others are told. Four or more peaks of
     at most three points, 2.5 times the level and like height are one info finding (hard batches), and so is a
     smooth hump in the first 2 % of the run that stays below 1.5 times the first loss (a hot warm-up).
 Parameters
@@ -31,11 +35,12 @@ Reference
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run, Series
-from trainscope.detectors.base import MOST, Detector, Skipped, number, training_losses
+from trainscope.detectors.base import MOST, Detector, Skipped, is_game, number, training_losses
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
 from trainscope.detectors.engine.excursions import excursions, judged
 from trainscope.detectors.engine.excuses import excused
@@ -60,6 +65,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     if isinstance(losses, Skipped):
         return losses
     limits = Limits(false_alarms=params.false_alarms, min_rise=params.min_rise)
+    if is_game(run):
+        limits = replace(limits, end_rise=math.inf)
     findings = []
     for loss in map(judged, losses):
         events = [e for e in excursions(loss, limits) if e.shape is Shape.SPIKE]

@@ -24,6 +24,7 @@ import numpy as np
 
 from trainscope.core.run import Series
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
+from trainscope.detectors.engine.humps import humps
 from trainscope.detectors.engine.jumps import jumps
 from trainscope.detectors.engine.residuals import START
 from trainscope.detectors.engine.shifts import end_rise, shifts
@@ -55,7 +56,7 @@ def excursions(series: Series, limits: Limits) -> tuple[Excursion, ...]:
         small = event.shape is Shape.SHIFT and event.after - event.level < limits.shift_rise * abs(event.level)
         if not small and not _overlaps(event, found):
             found.append(event)
-    for event in shifts(value, limits):
+    for event in (*humps(value, limits), *shifts(value, limits)):
         if not _overlaps(event, found):
             found.append(event)
     return tuple(sorted(found, key=lambda e: (e.start, e.end)))
