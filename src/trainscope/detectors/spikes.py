@@ -11,7 +11,7 @@ Algorithm
     when fewer than `false_alarms` are expected, or when a jump of 30 % of the level is
     eight times as high as anything else in the run, or one of 60 % six times where the noise is small
     (6 % of the level), or when two to five bursts of 60 % are each four times as high as all the rest. A rise
-    of less than 30 % of which less than a third is new since the five points before does not count: the loss
+    of less than 30 % in which no point is a third of it above the five points before does not count: the loss
     wanders. Events found are taken out and the rest is judged
     again, so that one incident does not hide the next in its noise; a blow-up at the end goes first. In runs of
     1,000 points or more the medians of 200 blocks are judged too, for bumps of three blocks or more and 30 %

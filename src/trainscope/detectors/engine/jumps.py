@@ -17,9 +17,9 @@ PASSES = 12
 WANDER = 0.3
 """Share of what a rise is measured against, up to which a loss may get to by wandering."""
 RECENT = 5
-"""Points before an event of such a height, which must lie below it."""
-NEW = 1.0 / 3.0
-"""Least part of its rise that must lie above them."""
+"""Points that a point of such a rise must leap over."""
+LEAP = 1.0 / 3.0
+"""Least part of the rise that one point must be above them."""
 GRAVITY = (Shape.SPIKE, Shape.SHIFT, Shape.UNRECOVERED, Shape.DIVERGENCE)
 """What two events that touch are together: the graver of the two."""
 
@@ -71,11 +71,12 @@ def _jumps_once(value: FloatArray, limits: Limits) -> list[Excursion]:
 
 
 def _wanders(value: FloatArray, r: Residuals, event: Excursion) -> bool:
-    """Tell whether a low rise is hardly above the points just before it: a jump leaves its level at once."""
+    """Tell whether a low rise was climbed in many small steps: a jump leaves its level at once."""
     rise = event.top - event.level
-    recent = value[max(0, event.start - RECENT) : event.start]
-    low = rise < WANDER * float(r.scale[event.start])
-    return low and len(recent) > 0 and event.top - float(recent.max()) < NEW * rise
+    if event.shape is not Shape.SPIKE or event.start < RECENT or rise >= WANDER * float(r.scale[event.start]):
+        return False
+    window = np.lib.stride_tricks.sliding_window_view(value[event.start - RECENT : event.peak], RECENT)
+    return bool((value[event.start : event.peak + 1] - window.max(axis=1)).max() < LEAP * rise)
 
 
 def _classify(value: FloatArray, r: Residuals, group: NDArray[np.intp]) -> Excursion:
