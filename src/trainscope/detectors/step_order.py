@@ -9,7 +9,9 @@ What it finds
 Algorithm
     (a) and (b) are what the reader noted while it put the steps in order. (c) compares each interval with
     the median of the 10 before it and the 10 after it. (d) needs a learning rate that fell under 5 % of its
-    peak and rises again, and a loss that is back at 70 % of its first value.
+    peak and rises again, and a loss that is back at 70 % of its first value; or two launches of 20 losses or
+    more, in a file of at most four launches, of which the first stopped before 80 % of the steps of the second.
+    The median of the second's first five losses must be nearer to that of the other's first five than last five.
 Parameters
     gap_intervals: smallest gap, in logging intervals.
     gap_share: smallest gap, as a share of the run.

@@ -1,7 +1,7 @@
 """Wide bumps: hidden in the noise of single points, plain in the medians of blocks.
 
 A loss that stands up for some per cent of a long run is its own noise to a test of points: the noise is measured on
-200 of them, and all of those are in the bump. In medians of half a per cent of the run each, it is a jump of a few points.
+200 of them, and all of those are in the bump. In medians of half a per cent of the run each, it is a jump of a few.
 """
 
 from __future__ import annotations
