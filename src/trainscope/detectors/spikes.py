@@ -4,20 +4,20 @@ What it finds
     One point or a burst of points that stand out of the training loss and are gone within 60 points
     (or a tenth of the run).
 Algorithm
-    Each point is compared with the median of the 25 points before it, in scaled MADs of the 200 points before
-    or after (the noisier side counts), and whitened by the lag-1 autocorrelation. The tail of the run's own
-    residuals (Student-t and Weibull laws, averaged by their posterior weight) says how many such jumps a
-    healthy run of this length would show; a point or a burst of 3 or 5 points counts when fewer than
-    `false_alarms` are expected, or when a jump of 30 % of the level is eight times as high as anything else
-    in the run, or one of 60 % six times where the noise is small (6 % of the level), or when two to five
-    bursts of 60 % are each four times as high as all the rest. A rise of less than 30 % in which no point is
-    a third of it above the five points before does not count: the loss wanders. Events found are taken out
-    and the rest is judged again, so that one incident does not hide the next in its noise; a blow-up at the
-    end goes first. In runs of 1,000 points or more the medians of 200 blocks are judged too, for bumps of
-    three blocks or more and 30 % of the level that the noise of single points hides. The first spike and the
-    nine worst others are told. Four or more peaks of at most three points, 2.5 times the level and like
-    height are one info finding (hard batches), and so is a smooth hump in the first 2 % of the run that stays
-    below 1.5 times the first loss (a hot warm-up).
+    Each point is compared with the median of the 25 points before it, in scaled MADs of the 200 points
+    before or after (the noisier side counts), and whitened by the lag-1 autocorrelation. The tail of
+    the run's own residuals (Student-t and Weibull laws, averaged by their posterior weight) says how
+    many such jumps a healthy run of this length would show; a point or a burst of 3 or 5 points counts
+    when fewer than `false_alarms` are expected, or when a jump of 30 % of the level is
+    eight times as high as anything else in the run, or one of 60 % six times where the noise is small
+    (6 % of the level), or when two to five bursts of 60 % are each four times as high as all the rest. A rise
+    of less than 30 % in which no point is a third of it above the five points before does not count: the loss
+    wanders. Events found are taken out and the rest is judged again, so that one incident does not hide the
+    next in its noise; a blow-up at the end goes first. In runs of 1,000 points or more the medians of 200
+    blocks are judged too, for bumps of three blocks or more and 30 % of the level that the noise of single
+    points hides. The first spike and the nine worst others are told. Four or more peaks of at most three
+    points, 2.5 times the level and like height are one info finding (hard batches), and so is a smooth hump in
+    the first 2 % of the run that stays below 1.5 times the first loss (a hot warm-up).
 Parameters
     false_alarms: expected false jumps in a whole healthy run, whatever its length.
     min_rise: smallest jump worth a finding, as a fraction of the level.
