@@ -69,6 +69,37 @@ def test_the_worst_are_kept_and_the_message_counts_all():
     assert [f.start_step for f in found] == sorted(f.start_step for f in found)
 
 
+def test_the_first_is_told_even_where_all_others_are_worse():
+    x = falling()
+    for begin, height in zip(range(30, 390, 25), [2.0, *np.linspace(3.0, 5.0, 14)], strict=True):
+        x[begin : begin + 2] *= height
+    found = spikes(x)
+    assert len(found) == MOST
+    assert found[0].start_step == at(30)
+    assert found[0].evidence["score"] == min(f.evidence["score"] for f in found)
+    assert max(f.evidence["score"] for f in found[1:]) > 2.0 * found[0].evidence["score"]
+
+
+def test_a_wide_bump_in_a_wide_noise_is_told_once():
+    x = level(n=4000, sd=0.15)
+    x[1500:1800] *= 1.0 + 1.5 * np.sin(np.pi * np.arange(300) / 300.0)
+    (found,) = spikes(x)
+    assert at(1500) <= found.start_step <= at(1560)
+    assert at(1740) <= found.end_step <= at(1840)
+    assert spikes(level(n=4000, sd=0.15)) == []
+
+
+def test_a_critic_that_drifts_hides_no_excursion_of_its_loss():
+    """What the drift is to `divergence` must not swallow it."""
+    x = -20.0 + level(n=2000, sd=0.5) + np.interp(np.arange(2000), [0, 1200, 2000], [0.0, 0.0, 25.0])
+    run = run_of({"G_GAN": x, "D_GAN": level(n=2000, seed=1)})
+    assert findings("spikes", run) == []
+    x[600:800] += 300.0 * np.sin(np.pi * np.arange(200) / 200.0)
+    (found,) = findings("spikes", run_of({"G_GAN": x, "D_GAN": level(n=2000, seed=1)}))
+    assert found.metric == "G_GAN"
+    assert at(590) <= found.start_step <= at(640)
+
+
 def test_single_peaks_that_recur_are_one_piece_of_information():
     x = falling()
     x[range(30, 390, 25)] *= 2.0

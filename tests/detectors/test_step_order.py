@@ -17,7 +17,7 @@ def with_steps(step: np.ndarray, **other: object) -> Run:
     return replace(run_of({}), series=series, **other)
 
 
-@pytest.mark.parametrize("kind", ["rewind", "out_of_order", "duplicate_step"])
+@pytest.mark.parametrize("kind", ["rewind", "out_of_order", "duplicate_step", "given_up"])
 def test_what_the_reader_noted_becomes_a_warning_with_its_place(kind):
     note = Note(kind, "40 rows repeat steps 120 to 320", 40, 120, 320)
     found = only("step_order", replace(run_of({"train/loss": falling()}), notes=(note,)))
@@ -25,6 +25,16 @@ def test_what_the_reader_noted_becomes_a_warning_with_its_place(kind):
     assert (found.start_step, found.end_step) == (120, 320)
     assert found.message.startswith("40 rows repeat steps 120 to 320: ")
     assert found.evidence["rows"] == 40
+
+
+def test_a_launch_that_was_begun_anew_is_told_as_a_training_that_started_over():
+    note = Note("given_up", "training began anew at step 0", 40, 0, 0)
+    found = only("step_order", replace(run_of({"train/loss": falling()}), notes=(note,)))
+    assert found.title == "Training started over"
+    assert found.message == (
+        "Training began anew at step 0: no checkpoint was found or loaded, or this is another trial."
+    )
+    assert found.fixes[0].startswith("Check that the checkpoint was found")
 
 
 @pytest.mark.parametrize(("count", "severity"), [(1, Severity.INFO), (4, Severity.INFO), (5, Severity.WARNING)])

@@ -108,6 +108,11 @@ def several_objectives(run: Run) -> bool:
     return second is not None and len(second) > 0
 
 
+def is_game(run: Run) -> bool:
+    """Tell whether the losses are those of players, or their sum: they drift, and need not fall."""
+    return several_objectives(run) or any(kind(name) is Kind.ADVERSARIAL_LOSS for name in run.series)
+
+
 def by_kind(run: Run, *kinds: Kind) -> list[Series]:
     """Return the non-empty series of these kinds, in the run's order."""
     return [s for name, s in run.series.items() if len(s) and kind(name) in kinds]

@@ -29,9 +29,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trainscope.core.finding import Finding, Severity
-from trainscope.core.metrics import Kind, kind
 from trainscope.core.run import Run, Series
-from trainscope.detectors.base import Detector, Skipped, number, several_objectives, training_losses
+from trainscope.detectors.base import Detector, Skipped, is_game, number, training_losses
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
 from trainscope.detectors.engine.excursions import excursions, judged
 from trainscope.detectors.engine.restarts import near_restart
@@ -70,7 +69,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
 
 
 def _excused(run: Run, loss: Series, event: Excursion, rise: float) -> bool:
-    if several_objectives(run) or any(kind(name) is Kind.ADVERSARIAL_LOSS for name in run.series):
+    if is_game(run):
         return rise < 1.0 or event.start < 0.3 * len(loss)
     return near_restart(run, int(loss.step[event.start]))
 

@@ -11,15 +11,20 @@ Algorithm
     when fewer than `false_alarms` are expected (ten times as many for one twice as high as any other of 500 or more
     that lie within 4 scaled MADs), or when a jump of 30 % of the level is
     eight times as high as anything else in the run, or one of 60 % six times where the noise is small
-    (6 % of the level). Events found are taken out and the rest is judged
-    again, so that one incident does not hide the next in its noise. Four or more peaks of
-    at most three points, 2.5 times the level and like height are one info finding (hard batches), and so is a
-    smooth hump in the first 2 % of the run that stays below 1.5 times the first loss (a hot warm-up).
+    (6 % of the level), or when two to five bursts of 60 % are each four times as high as all the rest. A rise
+    of less than 30 % in which no point is a third of it above the five points before does not count: the loss
+    wanders. Events found are taken out and the rest is judged again, so that one incident does not hide the
+    next in its noise; a blow-up at the end goes first. In runs of 1,000 points or more the medians of 200
+    blocks are judged too, for bumps of three blocks or more and 30 % of the level that the noise of single
+    points hides. The first spike and the nine worst others are told. Four or more peaks of at most three
+    points, 2.5 times the level and like height are one info finding (hard batches), and so is a smooth hump in
+    the first 2 % of the run that stays below 1.5 times the first loss (a hot warm-up).
 Parameters
     false_alarms: expected false jumps in a whole healthy run, whatever its length.
     min_rise: smallest jump worth a finding, as a fraction of the level.
 False positives
-    A batch of another domain, and any deliberate short change of the data. On healthy noise see
+    A batch of another domain, any deliberate short change of the data, and the bumps after the restarts of a
+    cyclic learning rate that is not logged. On healthy noise see
     docs/evidence.md.
 Misses
     A jump within the first 8 points. A single hard batch in a run whose noise is heavy-tailed: it does
@@ -32,11 +37,12 @@ Reference
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run, Series
-from trainscope.detectors.base import MOST, Detector, Skipped, number, training_losses
+from trainscope.detectors.base import MOST, Detector, Skipped, is_game, number, training_losses
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
 from trainscope.detectors.engine.excursions import excursions, judged
 from trainscope.detectors.engine.excuses import excused
@@ -56,11 +62,13 @@ class Params:
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
-    """Return one finding for each of the worst spikes of each training loss."""
+    """Return one finding for the first and for each of the worst spikes of each training loss."""
     losses = training_losses(run)
     if isinstance(losses, Skipped):
         return losses
     limits = Limits(false_alarms=params.false_alarms, min_rise=params.min_rise)
+    if is_game(run):
+        limits = replace(limits, end_rise=math.inf)
     findings = []
     for loss in map(judged, losses):
         events = [e for e in excursions(loss, limits) if e.shape is Shape.SPIKE]
@@ -69,8 +77,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         if peaks:
             findings.append(_hard_batches(loss, peaks))
             events = [e for e in events if e not in peaks]
-        worst = sorted(events, key=lambda e: -e.score)[:MOST]
-        findings += [_finding(loss, e, len(events)) for e in sorted(worst, key=lambda e: e.start)]
+        kept = sorted(events, key=lambda e: (e is not events[0], -e.score))[:MOST]
+        findings += [_finding(loss, e, len(events)) for e in sorted(kept, key=lambda e: e.start)]
     return findings
 
 

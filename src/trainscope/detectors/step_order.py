@@ -4,18 +4,22 @@ What it finds
     (a) *Rewind*: the log goes back and writes steps again: a resume from an older checkpoint.
     (b) *Out of order*: rows are shuffled among their neighbours: several writers.
     (c) *Gap*: a stretch without rows, far longer than the logging interval on both sides of it.
-    (d) *Started over*: learning rate and loss both begin again while the step counter goes on.
+    (d) *Started over*: learning rate and loss both begin again while the step counter goes on; or a log holds
+    a launch that had come far, and after it the one that began anew and went on for longer.
 Algorithm
     (a) and (b) are what the reader noted while it put the steps in order. (c) compares each interval with
     the median of the 10 before it and the 10 after it. (d) needs a learning rate that fell under 5 % of its
-    peak and rises again, and a loss that is back at 70 % of its first value.
+    peak and rises again, and a loss that is back at 70 % of its first value; or two launches of 20 losses or
+    more, in a file of at most four launches, of which the first stopped before 80 % of the steps of the second.
+    The median of the second's first five losses must be nearer to that of the other's first five than last five.
 Parameters
     gap_intervals: smallest gap, in logging intervals.
     gap_share: smallest gap, as a share of the run.
 False positives
-    A log that was cut out on purpose.
+    A log that was cut out on purpose. Two to four trials of one script in one file, the shorter ones first.
 Misses
-    A gap in a log without a step column.
+    A gap in a log without a step column. A launch that was begun anew and did not come as far as the one before, and
+    one of five or more in a file, which are taken for the trials of a search.
 Reference
     entrenar#294 and Lightning#18780 (data repeated or skipped at a resume).
 """
@@ -31,11 +35,17 @@ from trainscope.core.run import Note, Run, Series
 from trainscope.detectors.base import Detector, Skipped
 from trainscope.detectors.engine.restarts import restart_steps
 
+_AGAIN = "Training started over"
 _NOTES = {
     "rewind": ("Steps logged twice", "the run was resumed from an older checkpoint"),
     "out_of_order": ("Steps out of order", "several writers, or rows sorted by something else"),
     "duplicate_step": ("Duplicate steps", "two processes may write one log"),
+    "given_up": (_AGAIN, "no checkpoint was found or loaded, or this is another trial"),
 }
+_START_OVER = (
+    "Check that the checkpoint was found and loaded when the run continued here.",
+    "If this is another trial, write it to a log of its own.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +74,13 @@ def _started_over(step: int) -> Finding:
     return Finding(
         detector="step_order",
         severity=Severity.ERROR,
-        title="Training started over",
+        title=_AGAIN,
         message=f"At step {step} learning rate and loss begin again as in a new run, while the step counter goes on.",
         metric="train/loss",
         start_step=step,
         end_step=step,
         peak_step=step,
-        fixes=(
-            "Check that the checkpoint was found and loaded when the run continued here.",
-            "If this is another trial, write it to a log of its own.",
-        ),
+        fixes=_START_OVER,
     )
 
 
@@ -89,7 +96,9 @@ def _from_note(note: Note) -> Finding:
         end_step=note.end_step,
         peak_step=note.start_step,
         evidence={"rows": note.count},
-        fixes=(
+        fixes=_START_OVER
+        if note.kind == "given_up"
+        else (
             "After a resume, check that optimizer, scheduler, RNG and data sampler continued where they were.",
             "Let one process write one log.",
         ),

@@ -7,7 +7,8 @@ means the same whatever wrote it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
@@ -20,7 +21,7 @@ from trainscope.readers.absence import Mask, restore_nan
 from trainscope.readers.axis import Axis, choose_axis
 from trainscope.readers.counters import mend_counter
 from trainscope.readers.derived import with_losses
-from trainscope.readers.launches import Launch, launches_of
+from trainscope.readers.launches import MOST_LAUNCHES, Launch, given_up, launches_of
 from trainscope.readers.long_form import widen
 from trainscope.readers.notes import counted, quoted, shown
 from trainscope.readers.ordering import superseded
@@ -81,7 +82,14 @@ def runs_of_part(table: Table, source: Source, shape: Shape, name: str) -> list[
         run = _run(piece, axis, source, shape.format, name if len(pieces) == 1 else f"{name}#{number}")
         if run.series:
             runs.append(run)
-    return runs
+    return _with_given_up(runs) if len(runs) <= MOST_LAUNCHES else runs
+
+
+def _with_given_up(runs: list[Run]) -> list[Run]:
+    """Return the launches of a run, each that did over again what the one before had begun with a note of it."""
+    notes = [given_up(earlier, later) for earlier, later in pairwise(runs)]
+    again = [replace(run, notes=(*run.notes, note)) if note else run for run, note in zip(runs[1:], notes, strict=True)]
+    return [*runs[:1], *again]
 
 
 def _run(piece: Launch, axis: Axis, source: Source, fmt: str, name: str) -> Run:

@@ -1,4 +1,4 @@
-"""Several launches of a run in one file: where each begins, and which were aborted at once."""
+"""Several launches of a run in one file: where each begins, which were aborted at once, and which were given up."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from trainscope.core.run import IntArray, Note
+from trainscope.core.run import IntArray, Note, Run
 from trainscope.readers.axis import Axis, main_column
 from trainscope.readers.notes import counted
 from trainscope.readers.ordering import Late, Seam, find_seams
@@ -16,6 +16,14 @@ from trainscope.readers.table import Table
 _TINY_ROWS = 20
 _TINY_SHARE = 0.02
 """A launch of fewer than 3 rows, or of less than this share of the longest one and 20 rows, was aborted."""
+MOST_LAUNCHES = 4
+"""Of more, each is taken for a trial of its own."""
+_LEAST_POINTS = 20
+"""Losses that a launch must have logged: less is an attempt that nobody misses."""
+_SHORT = 0.8
+"""A launch that stopped before this share of the steps of the next one was given up."""
+_FEW = 5
+"""Losses at either end of a launch that say where it began and ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +82,27 @@ def _restart_note(number: int, kept: int, launches: int, lost: int, step: IntArr
     tail = f"; {counted(launches - kept, 'aborted launch', 'aborted launches')} left out" if lost else ""
     message = f"the file holds {kept} runs one after the other; this is run {number}, from step {first} on{tail}"
     return Note("restart", message, launches - 1, first, first)
+
+
+def given_up(earlier: Run, later: Run) -> Note | None:
+    """Return what to note of `later` if it did over again what `earlier` had begun and not finished, else None.
+
+    A launch that takes up the weights of the one before, and only counts its steps anew, is no such case: its first
+    losses are nearer to the last ones of the launch before than to the first ones.
+    """
+    before, after = earlier.get("train/loss"), later.get("train/loss")
+    if before is None or after is None:
+        return None
+    before, after = before.finite(), after.finite()
+    if min(len(before), len(after)) < _LEAST_POINTS or before.step[-1] > _SHORT * after.step[-1]:
+        return None
+    began, reached = (float(np.median(before.value[part])) for part in (slice(_FEW), slice(-_FEW, None)))
+    again = float(np.median(after.value[:_FEW]))
+    if not reached < began or again - reached < 0.5 * (began - reached):
+        return None
+    first, lost, last = int(after.step[0]), int(before.step[-1]), int(after.step[-1])
+    message = (
+        f"training began anew at step {first}: the launch before had come to step {lost}, this one went on to "
+        f"{last}, and its loss began at {again:.4g}, not at the {reached:.4g} that the other had reached"
+    )
+    return Note("given_up", message, len(before), first, first)

@@ -66,3 +66,43 @@ def test_a_large_incident_hides_no_small_one():
 @pytest.mark.parametrize("n", [0, 1, 5, 9, 12])
 def test_a_short_series_has_no_jumps(n):
     assert jumps(np.linspace(3.0, 2.0, n), Limits()) == []
+
+
+def short_with_bursts(*starts: int, sd: float = 0.03) -> np.ndarray:
+    x = 0.5 * level(n=60, sd=sd)
+    for start in starts:
+        x[start : start + 5] *= 3.0, 12.0, 9.0, 5.0, 2.5
+    return x
+
+
+def test_bursts_that_are_a_third_of_a_short_series_are_each_found():
+    x = short_with_bursts(12, 28, 44)
+    found = jumps(x, Limits())
+    assert [(e.shape, e.start, e.peak) for e in found] == [(Shape.SPIKE, s, s + 1) for s in (12, 28, 44)]
+    assert all(s + 4 <= e.end <= s + 5 for s, e in zip((12, 28, 44), found, strict=True))
+
+
+def test_a_blow_up_at_the_end_does_not_hide_what_came_before():
+    x = short_with_bursts(12, 28)
+    x[-3:] = 1e3, 1e9, 1e18
+    assert [(e.shape, e.start) for e in jumps(x, Limits())] == [
+        (Shape.SPIKE, 12),
+        (Shape.SPIKE, 28),
+        (Shape.DIVERGENCE, 57),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["gauss", "t3", "laplace", "lognormal"])
+def test_a_short_series_of_noise_has_no_bursts(kind):
+    for seed in range(40):
+        assert jumps(falling(n=60, seed=seed, sd=0.15, kind=kind, phi=0.3), Limits()) == []
+
+
+def test_a_loss_that_wanders_up_and_back_does_not_jump():
+    """As that of a wide residual network does for twenty epochs after each drop of the learning rate."""
+    way = np.interp(np.arange(119), [0, 59, 60, 65, 78, 85, 118], [0.35, 0.277, 0.135, 0.0655, 0.083, 0.0845, 0.076])
+    for seed in range(20):
+        x = way * 0.5 * level(n=119, seed=seed, sd=0.02)
+        assert jumps(x, Limits()) == []
+    x[105:108] *= 1.5
+    assert [(e.shape, e.start) for e in jumps(x, Limits())] == [(Shape.SPIKE, 105)]

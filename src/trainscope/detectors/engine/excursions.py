@@ -4,13 +4,14 @@ Spikes, unrecovered spikes, level shifts and divergence are one family of events
 where it was. They are found here once, by class, so that one event is one finding; the modules
 ``spikes``, ``unrecovered_spike``, ``loss_shift`` and ``divergence`` each report their own class.
 
-Three measures, in this order:
+Four measures, in this order:
 
 1. *Rise at the end*: block medians (1 % of the run each) at the end against the best block so far.
 2. *Jumps*: each point against the median of the points before it, in scaled MADs, whitened by the lag-1
    autocorrelation; a point or a burst counts when fewer than ``false_alarms`` such are expected in the
    whole run under the tail that the run's own noise has (:mod:`trainscope.core.tails`).
-3. *Shifts*: a one-sided CUSUM against a level-only reference (never an extrapolated trend: on a convex
+3. *Bumps*: the same for medians of half a per cent of a long run each; of these only what comes back counts.
+4. *Shifts*: a one-sided CUSUM against a level-only reference (never an extrapolated trend: on a convex
    decay that alarms on noise alone), confirmed by the medians on both sides.
 
 Rises only: a falling loss is never an event. A rise counts only if it is also large enough to matter.
@@ -24,6 +25,7 @@ import numpy as np
 
 from trainscope.core.run import Series
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
+from trainscope.detectors.engine.humps import humps
 from trainscope.detectors.engine.jumps import jumps
 from trainscope.detectors.engine.residuals import START
 from trainscope.detectors.engine.shifts import end_rise, shifts
@@ -55,7 +57,7 @@ def excursions(series: Series, limits: Limits) -> tuple[Excursion, ...]:
         small = event.shape is Shape.SHIFT and event.after - event.level < limits.shift_rise * abs(event.level)
         if not small and not _overlaps(event, found):
             found.append(event)
-    for event in shifts(value, limits):
+    for event in (*humps(value, limits), *shifts(value, limits)):
         if not _overlaps(event, found):
             found.append(event)
     return tuple(sorted(found, key=lambda e: (e.start, e.end)))

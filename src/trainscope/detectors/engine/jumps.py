@@ -14,6 +14,12 @@ FloatArray = NDArray[np.float64]
 
 PASSES = 12
 """Most rounds of taking events out and looking again."""
+WANDER = 0.3
+"""Share of what a rise is measured against, up to which a loss may get to by wandering."""
+RECENT = 5
+"""Points that a point of such a rise must leap over."""
+LEAP = 1.0 / 3.0
+"""Least part of the rise that one point must be above them."""
 GRAVITY = (Shape.SPIKE, Shape.SHIFT, Shape.UNRECOVERED, Shape.DIVERGENCE)
 """What two events that touch are together: the graver of the two."""
 
@@ -31,6 +37,8 @@ def _peeled(value: FloatArray, limits: Limits) -> list[Excursion]:
         if len(kept) < START + 4:
             break
         events = _jumps_once(value[kept], limits)
+        # What blew up in the end is no measure of what came before: it goes first, and alone.
+        events = [e for e in events if e.shape is Shape.DIVERGENCE] or events
         for e in events:
             start, peak, end = (int(kept[i]) for i in (e.start, e.peak, e.end))
             found.append(replace(e, start=start, peak=peak, end=end))
@@ -49,14 +57,26 @@ def _jumps_once(value: FloatArray, limits: Limits) -> list[Excursion]:
     if not len(points):
         return []
     found: list[Excursion] = []
-    for group in np.split(points, np.flatnonzero(np.diff(points) > 10) + 1):
+    near = min(10, max(3, len(value) // 20))  # in a short series ten points are several incidents
+    for group in np.split(points, np.flatnonzero(np.diff(points) > near) + 1):
         if found and group[0] <= found[-1].end:
             if value[group].max() <= found[-1].top:
                 continue
             group = np.arange(found[-1].start, group[-1] + 1)
             found.pop()
-        found.append(_classify(value, r, group))
+        event = _classify(value, r, group)
+        if not _wanders(value, r, event):
+            found.append(event)
     return found
+
+
+def _wanders(value: FloatArray, r: Residuals, event: Excursion) -> bool:
+    """Tell whether a low rise was climbed in many small steps: a jump leaves its level at once."""
+    rise = event.top - event.level
+    if event.shape is not Shape.SPIKE or event.start < RECENT or rise >= WANDER * float(r.scale[event.start]):
+        return False
+    window = np.lib.stride_tricks.sliding_window_view(value[event.start - RECENT : event.peak], RECENT)
+    return bool((value[event.start : event.peak + 1] - window.max(axis=1)).max() < LEAP * rise)
 
 
 def _classify(value: FloatArray, r: Residuals, group: NDArray[np.intp]) -> Excursion:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from trainscope.core.robust import hop_for, mad_sigma, quantum, trailing_mad_sigma, trailing_median
 from trainscope.core.tails import MANY, SHORT_BUDGET, SHORT_TAILED, fit_tail
 from trainscope.detectors.engine.events import Limits
+from trainscope.detectors.engine.gaps import few_bursts
 
 FloatArray = NDArray[np.float64]
 
@@ -132,7 +133,9 @@ def standing_out(value: FloatArray, r: Residuals, limits: Limits) -> NDArray[np.
             for begin in np.flatnonzero(0.8 * length * worst < budget):
                 hit[begin : begin + length] = True
     hit[_alone(body, r, limits)] = True
-    points = np.flatnonzero(hit) + START
-    rise = r.z[points] * r.sigma[points]
-    higher = value[points] > r.level[points]
-    return points[higher & (rise > limits.min_rise * r.scale[points]) & (r.z[points] > 5.0)]
+    rise, least = (r.z * r.sigma)[START:], limits.min_rise * r.scale[START:]
+    hit &= r.z[START:] > 5.0
+    if limits.min_rise > 0.0:
+        hit |= few_bursts(rise / np.fmax(r.scale[START:], 1e-300))
+    higher = value[START:] > r.level[START:]
+    return np.flatnonzero(hit & higher & (rise > least)) + START
