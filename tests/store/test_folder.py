@@ -121,6 +121,12 @@ def test_checkpoints_and_rng_states_have_their_places(tmp_path):
     assert other.checkpoint_path(7).parent.is_dir()
 
 
+def turns(writer, count):
+    """Flush so many times: a turn does as much as there is time for."""
+    for _ in range(count):
+        writer.flush()
+
+
 def test_a_fold_that_failed_half_way_is_finished_later_without_a_row_twice(tmp_path):
     writer = make(tmp_path, range(20), full_resolution_window=20)
     blocked = writer.path / "layers" / "head.bias.arrow"
@@ -128,8 +134,7 @@ def test_a_fold_that_failed_half_way_is_finished_later_without_a_row_twice(tmp_p
     with pytest.raises(StoreError, match=r"head\.bias\.arrow: cannot be written"):
         record(writer, range(20, 60))
     with pytest.raises(StoreError, match=r"head\.bias\.arrow: cannot be written"):
-        for _ in range(100):  # a turn does as much as there is time for
-            writer.flush()
+        turns(writer, 100)
     blocked.rmdir()
     record(writer, range(60, 80))
     writer.close()
