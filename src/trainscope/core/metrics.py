@@ -145,7 +145,11 @@ def canonical(raw: str) -> str | None:
         return {"trl": "train/loss", "tel": "eval/loss"}.get(" ".join(rest)) or _loss_name(side, rest)
     if side in (None, "train") and " ".join(rest) in vocabulary.REWARDS:
         return "train/reward"
-    return None
+    return _loss_name(side, ()) if _is_cost(rest) else None
+
+
+def _is_cost(rest: tuple[str, ...]) -> bool:
+    return "cost" in rest and all(w in vocabulary.COST | vocabulary.AVERAGED for w in rest)
 
 
 def _rank(raw: str) -> tuple[int, int, str]:
@@ -179,9 +183,11 @@ def canonical_names(raw: Sequence[str], counts: Mapping[str, int] | None = None)
     """
     counts = counts or {}
     claims: dict[str, list[str]] = {}
+    judged = any(kind(name) in LOSS_KINDS - {Kind.EVAL_LOSS} | {Kind.REWARD} for name in raw)
     for name in dict.fromkeys(raw):
         target = canonical(name)
-        if target is not None:
+        # Beside a loss or a reward, a cost is money, time or a constraint.
+        if target is not None and not (judged and _is_cost(_side(tokens(name))[1])):
             claims.setdefault(target, []).append(name)
     names: dict[str, str] = {}
     for target, claimants in claims.items():

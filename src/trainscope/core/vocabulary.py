@@ -18,6 +18,9 @@ NO_REWARD = frozenset({"std", "accuracy", "accuracies", "acc"})
 AVERAGED = frozenset({"avg", "average", "ema", "smooth", "smoothed", "mean", "global", "epoch", "running"})
 """Words of a loss that is not of one step: it yields its canonical name to a plainer one."""
 
+COST = frozenset({"cost", "function", "batch", "minibatch", "total", "objective"})
+"""Words of a name that is nothing but "cost", which is what textbooks call the loss."""
+
 # A word a line would hide the groups.
 # fmt: off
 SCORE = frozenset({
@@ -32,7 +35,7 @@ GAN_LOSS = frozenset({
     "g", "d", "gen", "gan", "disc", "generator", "discriminator", "adv", "adversarial", "fake", "real", "dis",
 })
 WHOLE = frozenset({
-    "lm", "total", "batch", "step", "iter", "tot", "cross", "objective", "model", "mean", "avg", "ctc",
+    "lm", "total", "batch", "minibatch", "step", "iter", "tot", "cross", "objective", "model", "mean", "avg", "ctc",
     "mlm", "clm", "mse", "bce", "huber",
 })
 """Words beside "loss" that still mean the whole objective, not one part of it."""
@@ -57,7 +60,7 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
         "grad norm", "gradient norm", "gnorm", "gn", "gradnorm", "total grad norm", "global grad norm",
         "grad norm total", "grad 2 0 norm total", "grad l2 norm", "grad norm before clip", "norm",
     ),
-    "learning_rate": ("lr", "learning rate", "learningrate"),
+    "learning_rate": ("lr", "learning rate", "learningrate", "current lr", "current learning rate"),
     "train/step_time": (
         "step time", "time per step", "sec per step", "seconds per step", "iter time", "iteration time", "batch time",
         "elapsed time per iteration",
@@ -79,6 +82,7 @@ SIDED: Mapping[str, str] = {"accuracy": "accuracy", "acc": "accuracy", "perplexi
 REWARDS = frozenset({
     "reward", "mean reward", "average reward", "episode reward", "ep rew mean", "rollout ep rew mean", "eprewmean",
     "ep reward mean", "episode return", "mean episode reward", "average reward score",
+    "mean total reward",
 })  # fmt: skip
 """Spellings of ``train/reward``."""
 

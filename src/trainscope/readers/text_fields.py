@@ -4,7 +4,9 @@ Algorithm
     A number is named by what stands before it: ``loss: 2.3``, ``loss=2.3``, ``'loss': 2.3``, ``| loss | 2.3 |``
     and, for words that name a metric or a counter, ``loss 2.3``. Where nothing does, by what stands behind it up to
     the next delimiter: ``| 145701 tok/s |``. ``3/10`` is a counter and its end. A second number in brackets,
-    ``2.3 (2.5)``, is a running mean. The other words of the line say whether it is of training or of evaluation.
+    ``2.3 (2.5)``, is a running mean. Behind a counter it may stand before it: ``Loss at step 100: 2.3``. The other
+    words of the line say whether it is of training or of evaluation; where a line says the same names of both, one
+    after the other, what comes second is of the evaluation.
 Misses
     Values before their names without a delimiter (``2.3 loss, 4.5 norm`` is read as a loss of 4.5).
 """
@@ -17,6 +19,7 @@ from functools import lru_cache
 
 from trainscope.core.metrics import tokens
 from trainscope.readers.text_lines import MASK, Template
+from trainscope.readers.text_phrases import ABBREVIATED, GIVES, GLUED, PLACES, counted_phrase, second_side
 from trainscope.readers.text_values import is_clock
 from trainscope.readers.text_words import COUNTERS, MEASURES, SIDES, Role, counter_named, is_known, phase_in, with_unit
 from trainscope.readers.vocabulary import PHASES
@@ -77,11 +80,13 @@ def layout_of(template: Template) -> Layout:
     for i, number in enumerate(sample):
         fields.append(_field(parts, sample, fields, i, number))
     _join_split_names(parts, sample, fields)
+    mirrored = _with_sides(parts, fields)
     rank = _RANK.match(text)
     said = (rank[1] or rank[2]) if rank else None
     if said == MASK:
         said = sample[0]
-    return Layout(tuple(fields), phase_of(parts, fields), int(said) if said and said.isdecimal() else None)
+    phase = "train" if mirrored else phase_of(parts, fields)
+    return Layout(tuple(fields), phase, int(said) if said and said.isdecimal() else None)
 
 
 def without_bars(text: str) -> str:
@@ -97,6 +102,10 @@ def _field(parts: list[str], sample: tuple[str, ...], before: list[Field], i: in
     if i and lead.strip() in ("/", "of", "|/") and before[-1].role in COUNTERS:
         return Field(Role.TOTAL, before[-1].name)
     name, strict = _name(lead, inside=i > 0)
+    if not name and i and GIVES.fullmatch(lead) and (what := _before_count(parts, before)):
+        return Field(Role.VALUE, with_unit(what, follow), strict=True)
+    if whole and name != "epoch" and (glued := GLUED.match(follow)):
+        return Field(counter_named(glued[1]) or Role.NONE, glued[1])
     ends = i + 1 < len(sample) and follow.strip() in ("/", "of") and sample[i + 1].replace(",", "").isdecimal()
     if whole and (role := counter_named(name)) is not None:
         return Field(role, name, strict)
@@ -112,6 +121,25 @@ def _field(parts: list[str], sample: tuple[str, ...], before: list[Field], i: in
         return Field(Role.NONE)
     name = with_unit(name, follow)
     return Field(Role.VALUE, name, strict)
+
+
+def _before_count(parts: list[str], before: list[Field]) -> str:
+    """Return what stands before the counter that is the last of `before`: the loss of ``Loss at step 100``."""
+    at = len(before) - 1
+    if at > 0 and before[at].role is Role.TOTAL:
+        at -= 1
+    phrase = counted_phrase(parts[at]) if before[at].role in COUNTERS else ""
+    return _loose(_cleaned(_last(phrase)))[0]
+
+
+def _with_sides(parts: list[str], fields: list[Field]) -> bool:
+    """Give the second half of a line that says the same of two sides its side; tell whether it is one."""
+    side, where = second_side(parts, [f.name if f.role is Role.VALUE else "" for f in fields])
+    for i in range(where, len(fields)) if side else ():
+        f = fields[i]
+        if f.role is Role.VALUE and not any(w in PHASES for w in tokens(f.name)):
+            fields[i] = Field(f.role, f"{side}/{f.name}", f.strict)
+    return bool(side)
 
 
 def _join_split_names(parts: list[str], sample: tuple[str, ...], fields: list[Field]) -> None:
@@ -190,6 +218,8 @@ def _last(text: str) -> str:
 @lru_cache(maxsize=65536)
 def _cleaned(name: str) -> str:
     """Return a name without ornaments, "" where it cannot be one."""
+    if name in ABBREVIATED:
+        return ABBREVIATED[name]
     base, bracket, unit = name.partition("(")
     base = base.strip(" -*#.:>+\u2192\u2022&@!?/\\")
     words = base.split()
@@ -208,7 +238,7 @@ def _loose(name: str) -> tuple[str, bool]:
     if (
         words
         and counter_named(words[-1]) is not None
-        and (len(words) == 1 or counter_named(" ".join(words[-2:])) is None)
+        and (len(words) == 1 or words[-2].lower() in PLACES or counter_named(" ".join(words[-2:])) is None)
     ):
         return words[-1], False
     for first in range(max(0, len(words) - 4), len(words)):

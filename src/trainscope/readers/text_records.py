@@ -1,6 +1,7 @@
 """Lines that belong together: one record of a training, often one line, sometimes a header and many lines.
 
-A line that counts steps beside its metrics begins a record. Lines that do not count belong to the record above them,
+A line that counts steps beside its metrics begins a record, and so does one that only counts and came first the first
+time. Lines that do not count belong to the record above them,
 as long as no name comes twice and nothing but blank or wordless lines stands between. A counter in the middle of such
 a block (the boxes of Stable-Baselines3) counts for all of it.
 """
@@ -63,6 +64,8 @@ def _is_quiet(text: str) -> bool:
 def _blocks(kinds: Sequence[LineKind], line: IntArray, which: NDArray[np.int64], walls: IntArray) -> IntArray:
     names = [frozenset(f.name for f in k.fields if f.name) for k in kinds]
     strong = [k.counts and bool(k.metrics()) for k in kinds]
+    only_counts = [k.counts and not k.metrics() for k in kinds]
+    seen: set[int] = set()
     record = np.empty(len(line), np.int64)
     number, last = -1, -1
     held: set[str] = set()
@@ -73,6 +76,9 @@ def _blocks(kinds: Sequence[LineKind], line: IntArray, which: NDArray[np.int64],
         if not joins:
             number += 1
             held = set()
+            # "Epoch 7": a warning below it must not tie it to the metrics of the epoch before.
+            strong[k] = strong[k] or (only_counts[k] and k not in seen)
+        seen.add(k)
         held |= names[k]
         record[row] = number
         last = wall

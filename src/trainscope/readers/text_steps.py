@@ -67,12 +67,21 @@ def steps_of(kinds: Sequence[LineKind], bars: Sequence[LineKind], records: Recor
         training[records.of[i]] = True
     found = own_counter(counters, training)
     if found is None:
-        above = [Counter(c.field, carried(c.value), carried(c.total)) for c in counters]
+        above = [_of_lines_around(c, training) for c in counters]
         above += [c for bar in bars if (c := of_bar(bar, records)) is not None]
         found = own_counter(above, training)
     if found is None:
         return Steps("row", np.full(records.count, np.nan), None, "the order of the lines", training)
     return _settled(found, counters, training)
+
+
+def _of_lines_around(c: Counter, training: NDArray[np.bool_]) -> Counter:
+    """Return what a counter said last above each record, or below it where its lines end the records."""
+    rows, said = np.flatnonzero(training), np.flatnonzero(np.isfinite(c.value))
+    closes = len(rows) and len(said) and rows[0] < said[0] and rows[-1] < said[-1]
+    if not closes or not (np.searchsorted(said, rows[1:]) > np.searchsorted(said, rows[:-1])).all():
+        return Counter(c.field, carried(c.value), carried(c.total))
+    return Counter(c.field, carried(c.value[::-1])[::-1], carried(c.total[::-1])[::-1])
 
 
 def main_kinds(kinds: Sequence[LineKind]) -> list[int]:
@@ -149,6 +158,12 @@ def _with_other_counters(value: FloatArray, training: NDArray[np.bool_], counter
 
 def _placed(value: FloatArray, training: NDArray[np.bool_]) -> FloatArray:
     """Give every record a step: its own where it fits, else that of the training record before it."""
+    anchor = np.where(training, value, np.nan)
+    before = carried(anchor)
+    # Something stands between what counts and what it counts: "Epoch 7", a warning, "loss: 0.3".
+    said = carried(value)
+    late = training & ~np.isfinite(value) & (said > before) & ~(said >= carried(anchor[::-1])[::-1])
+    value = np.where(late, said, value)
     anchor = np.where(training, value, np.nan)
     before = carried(anchor)
     after = carried(anchor[::-1])[::-1]
