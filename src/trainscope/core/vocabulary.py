@@ -18,9 +18,6 @@ NO_REWARD = frozenset({"std", "accuracy", "accuracies", "acc"})
 AVERAGED = frozenset({"avg", "average", "ema", "smooth", "smoothed", "mean", "global", "epoch", "running"})
 """Words of a loss that is not of one step: it yields its canonical name to a plainer one."""
 
-COST = frozenset({"cost", "function", "batch", "minibatch", "total", "objective"})
-"""Words of a name that is nothing but "cost", which is what textbooks call the loss."""
-
 # A word a line would hide the groups.
 # fmt: off
 SCORE = frozenset({

@@ -15,13 +15,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 
 from trainscope.core.metrics import tokens
 from trainscope.readers.text_lines import MASK, Template
-from trainscope.readers.text_phrases import ABBREVIATED, GIVES, GLUED, PLACES, counted_phrase, second_side
+from trainscope.readers.text_phrases import (
+    GIVES,
+    GLUED,
+    UNIT,
+    cleaned,
+    counted_phrase,
+    last_phrase,
+    longest_known,
+    name_before,
+    name_behind,
+    second_side,
+)
 from trainscope.readers.text_values import is_clock
-from trainscope.readers.text_words import COUNTERS, MEASURES, SIDES, Role, counter_named, is_known, phase_in, with_unit
+from trainscope.readers.text_words import COUNTERS, SIDES, Role, counter_named, phase_in, with_unit
 from trainscope.readers.vocabulary import PHASES
 
 
@@ -46,25 +56,7 @@ class Layout:
     """The process that wrote the line, where it says so."""
 
 
-_LONGEST_NAME = 60
-
-_MOST_WORDS = 6
-
 _BARS = re.compile(r"[\u2500-\u259f]+|\[[=>.\-# ]{3,}\]|\|[#=>.\- ]*\||[=*#~\-]{4,}")
-
-_OPENING = re.compile(r"(?:[\s\[({\"'`|>~]|\b(?:tensor|array|np\.float\d+|float\d*|Tensor|DeviceArray)\()+$")
-
-_DELIMITER = re.compile(r"[,;|\t{}\[\]()<>*\"'`]|\s{2,}|\.\s|(?:^|\s)[-\u2013\u2014]+\s|[:=]\s*|/(?=\w+$)(?<=\d/)|\x00")
-
-_TRAILING_UNIT = re.compile(r"^(.*\S)\s*[(\[]\s*([\w%/. ]{1,12})\s*[)\]]$")
-
-_UNIT = re.compile(r"[%a-zA-Z\u00b5][a-zA-Z%]{0,10}(?:/[a-zA-Z]+)?(?=[^\w]|$)")
-
-_SUFFIX = re.compile(r"^\s*(%?\s*[A-Za-z%][\w %/.]{0,24}?)\s*(?:[,;|\])\t\n]|$|\s-\s)")
-
-_NAME = re.compile(r"[^\W\d_][\w ./\-+%@&#]*|_[a-z]\w*")
-
-_SOURCE_FILE = re.compile(r"\.(?:py|cc|cpp|cu|c|h|hpp|lua|go|rs|java|js|ipynb)$")
 
 _RANK = re.compile(r"^\s*(?:\[(?:default|rank|Rank )(\d+|\x00)\]|rank(\d+)):?", re.IGNORECASE)
 
@@ -101,7 +93,7 @@ def _field(parts: list[str], sample: tuple[str, ...], before: list[Field], i: in
     whole = number.lstrip("-").replace(",", "").isdecimal()
     if i and lead.strip() in ("/", "of", "|/") and before[-1].role in COUNTERS:
         return Field(Role.TOTAL, before[-1].name)
-    name, strict = _name(lead, inside=i > 0)
+    name, strict = name_before(lead, inside=i > 0)
     if not name and i and GIVES.fullmatch(lead) and (what := _before_count(parts, before)):
         return Field(Role.VALUE, with_unit(what, follow), strict=True)
     if whole and name != "epoch" and (glued := GLUED.match(follow)):
@@ -116,7 +108,7 @@ def _field(parts: list[str], sample: tuple[str, ...], before: list[Field], i: in
     if not name:
         if whole and not i and not lead.strip(" |[(>*-") and follow[:1] in (" ", "\t", ":", "]", ")", ","):
             return Field(Role.PROGRESS)
-        name, strict = _suffix(lead, follow, first=i == 0), True
+        name, strict = name_behind(lead, follow, first=i == 0), True
     if not name or "best" in tokens(name):
         return Field(Role.NONE)
     name = with_unit(name, follow)
@@ -129,7 +121,7 @@ def _before_count(parts: list[str], before: list[Field]) -> str:
     if at > 0 and before[at].role is Role.TOTAL:
         at -= 1
     phrase = counted_phrase(parts[at]) if before[at].role in COUNTERS else ""
-    return _loose(_cleaned(_last(phrase)))[0]
+    return longest_known(cleaned(last_phrase(phrase)))[0]
 
 
 def _with_sides(parts: list[str], fields: list[Field]) -> bool:
@@ -151,11 +143,11 @@ def _join_split_names(parts: list[str], sample: tuple[str, ...], fields: list[Fi
             continue
         if not row and after.name and parts[i + 1][:1] in (":", "="):
             continue  # "output #0: loss = 2.3": the loss has a name
-        start = _last(parts[i].lstrip(" |"))
+        start = last_phrase(parts[i].lstrip(" |"))
         middle = parts[i + 1]
         end = re.match(r"[\w ./%\-]*", middle)
         if start and end and re.match(r"\s*[:=|]", middle[end.end() :]) and after.role in (Role.VALUE, Role.NONE):
-            joined = _cleaned(
+            joined = cleaned(
                 (start + sample[i] + end[0].rstrip() if not row else f"{start} {sample[i]}{end[0]}").strip()
             )
             if joined:
@@ -174,91 +166,8 @@ def _is_date(parts: list[str], sample: tuple[str, ...], i: int) -> bool:
 
 def _is_twin(lead: str, before: Field) -> bool:
     opened = lead.strip()
-    unit = _UNIT.sub("", opened, count=1) if opened[:1] not in ("(", "[") else opened
+    unit = UNIT.sub("", opened, count=1) if opened[:1] not in ("(", "[") else opened
     return unit.strip() in ("(", "[", "(*", "(+", "(avg", "(+/-") and before.role in (Role.VALUE, *COUNTERS)
-
-
-def _name(lead: str, *, inside: bool) -> tuple[str, bool]:
-    """Return what the text before a number calls it, and whether a separator stands between."""
-    text = lead
-    if inside:
-        unit = _UNIT.match(text)
-        if unit is not None:
-            text = text[unit.end() :]
-            text = "\t" + text
-    stripped = _OPENING.sub("", text)
-    barred = "|" in text[len(stripped) :]
-    if stripped.endswith(("->", "=>")):
-        stripped = stripped[:-2].rstrip() + ":"
-    if stripped.endswith((":", "=")):
-        return _cleaned(_last(stripped[:-1].rstrip(" \"'`:="))), True
-    if barred:
-        if not stripped.lstrip().startswith("|") and "|" not in stripped and inside:
-            return "", False
-        return _cleaned(_last(stripped.rstrip())), True
-    if not stripped or _DELIMITER.match(stripped[-1]):
-        return "", False
-    return _loose(_cleaned(_last(stripped)))
-
-
-def _last(text: str) -> str:
-    """Return the last phrase of a text, with its unit in brackets."""
-    unit = _TRAILING_UNIT.match(text)
-    base, tail = (unit[1], f"({unit[2].strip()})") if unit is not None else (text, "")
-    pieces = _DELIMITER.split(base)
-    name = pieces[-1].strip()
-    if not name:
-        return ""
-    prefix = pieces[-2].split()[-1:] if len(pieces) > 1 and pieces[-2].split() else []
-    if prefix and prefix[0].lower() in PHASES and base.endswith((":" + name, ": " + name, "=" + name)):
-        name = f"{PHASES[prefix[0].lower()]}/{name}"
-    return name + tail
-
-
-@lru_cache(maxsize=65536)
-def _cleaned(name: str) -> str:
-    """Return a name without ornaments, "" where it cannot be one."""
-    if name in ABBREVIATED:
-        return ABBREVIATED[name]
-    base, bracket, unit = name.partition("(")
-    base = base.strip(" -*#.:>+\u2192\u2022&@!?/\\")
-    words = base.split()
-    if len(words) > _MOST_WORDS:
-        base = " ".join(words[-3:])
-    if len(words) > 1 and words[-1].lower() in ("value", "is", "was", "=", "so far"):
-        base = " ".join(words[:-1])
-    if not base or len(base) > _LONGEST_NAME or not _NAME.fullmatch(base) or _SOURCE_FILE.search(base):
-        return ""
-    return base + bracket + unit
-
-
-def _loose(name: str) -> tuple[str, bool]:
-    """Return the longest end of a phrase that names a metric or a counter."""
-    words = name.split()
-    if (
-        words
-        and counter_named(words[-1]) is not None
-        and (len(words) == 1 or words[-2].lower() in PLACES or counter_named(" ".join(words[-2:])) is None)
-    ):
-        return words[-1], False
-    for first in range(max(0, len(words) - 4), len(words)):
-        phrase = " ".join(words[first:])
-        if counter_named(phrase) is not None or is_known(phrase) or (tokens(phrase) or ("",))[-1] in MEASURES:
-            return phrase, False
-    return "", False
-
-
-def _suffix(lead: str, follow: str, *, first: bool) -> str:
-    """Return what the text behind a number calls it, where only a delimiter stands before."""
-    if not (first and not lead.strip()) and not lead.rstrip().endswith(("|", ",", ";")) and "\t" not in lead:
-        return ""
-    found = _SUFFIX.match(follow)
-    if found is None:
-        return ""
-    name = found[1].strip()
-    if name.lower() in ("ms", "s", "sec", "secs", "seconds", "msec"):
-        return "step_time(ms)" if name.lower().startswith("ms") else "time(s)"
-    return _cleaned(name.lstrip("% ")) if len(name.strip("% ")) > 1 else ""
 
 
 def counts_what(field: Field) -> tuple[Role, str]:

@@ -63,9 +63,7 @@ def _is_quiet(text: str) -> bool:
 
 def _blocks(kinds: Sequence[LineKind], line: IntArray, which: NDArray[np.int64], walls: IntArray) -> IntArray:
     names = [frozenset(f.name for f in k.fields if f.name) for k in kinds]
-    strong = [k.counts and bool(k.metrics()) for k in kinds]
-    only_counts = [k.counts and not k.metrics() for k in kinds]
-    seen: set[int] = set()
+    strong = [k.counts and (bool(k.metrics()) or _heads(n, line, which, walls)) for n, k in enumerate(kinds)]
     record = np.empty(len(line), np.int64)
     number, last = -1, -1
     held: set[str] = set()
@@ -76,10 +74,16 @@ def _blocks(kinds: Sequence[LineKind], line: IntArray, which: NDArray[np.int64],
         if not joins:
             number += 1
             held = set()
-            # "Epoch 7": a warning below it must not tie it to the metrics of the epoch before.
-            strong[k] = strong[k] or (only_counts[k] and k not in seen)
-        seen.add(k)
         held |= names[k]
         record[row] = number
         last = wall
     return record
+
+
+def _heads(kind: int, line: IntArray, which: NDArray[np.int64], walls: IntArray) -> bool:
+    """Tell whether lines such as "Epoch 7" stand above what they count, by the first of them.
+
+    A warning between one and its metrics must not tie it to the metrics of the epoch before.
+    """
+    first = int(np.argmax(which == kind))
+    return first == 0 or bool(walls[line[first]] != walls[line[first - 1]])

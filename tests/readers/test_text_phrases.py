@@ -1,0 +1,88 @@
+"""What text logs say in a way of their own: tables, headers, names beside the count, and what was tied wrongly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trainscope.readers.text_phrases import counted_phrase, second_side
+
+from .logs import only, points, write
+from .printed import PRINTED, loss_at
+
+
+def test_a_table_under_a_rule_has_names_of_several_words(tmp_path: Path) -> None:
+    run = only(write(tmp_path, "train.log", PRINTED["spacy_table"]().text))
+    assert points(run, "LOSS NER") == [(i * 200, round(100 * loss_at(i), 2)) for i in range(12)]
+    assert points(run, "LOSS TOK2VEC") == [(i * 200, round(loss_at(i), 2)) for i in range(12)]
+    assert points(run, "epoch") == [(i * 200, i // 3) for i in range(12)]
+    assert points(run, "SCORE") == [(i * 200, round(0.6 + i / 100, 2)) for i in range(12)]
+
+
+def test_what_a_line_says_twice_is_of_the_training_and_of_the_evaluation(tmp_path: Path) -> None:
+    run = only(write(tmp_path, "train.log", PRINTED["both_sides_on_a_line"]().text))
+    assert points(run, "train/Token Acc") == [(i, round(0.1 + i / 1000, 3)) for i in range(12)]
+    assert points(run, "eval/Token Acc") == [(i, round(i / 1000, 3)) for i in range(12)]
+
+
+def test_a_warning_below_an_epoch_does_not_shift_the_epochs_after_it(tmp_path: Path) -> None:
+    text = ""
+    for epoch in range(1, 21):
+        text += f"Epoch {epoch}/20\n"
+        if epoch == 15:
+            text += "2021-05-09 18:30:53: I cuda_driver.cc:789] failed to allocate 613.15M from device: out of memory\n"
+        text += f"19/19 - 12s - loss: {loss_at(epoch)} - accuracy: 0.{epoch + 10}\n"
+    run = only(write(tmp_path, "train.log", text))
+    assert run.x_axis == "epoch"
+    assert points(run, "train/loss") == [(epoch, loss_at(epoch)) for epoch in range(1, 21)]
+    assert not any(note.kind == "duplicate_step" for note in run.notes)
+
+
+def test_one_metric_a_line_keeps_every_value_of_every_metric(tmp_path: Path) -> None:
+    text = ""
+    for epoch in range(3):
+        for batch in range(20, 180, 20):
+            at = 180 * epoch + batch
+            for name, value in (("Acc", 0.8), ("ObjectAcc", 0.5), ("SmoothL1", loss_at(at))):
+                text += (
+                    f"Epoch[{epoch}] Batch [{batch}]\tSpeed: 19.{at} samples/sec\tTrain-{name}={value + at / 1e4:.6f}\n"
+                )
+        for name in ("Acc", "ObjectAcc", "SmoothL1"):
+            text += f"Epoch[{epoch}] Train-{name}=nan\n"
+        text += f"Epoch[{epoch}] Time cost=585.{epoch}\nEpoch[{epoch}] Validation-SmoothL1=19.{epoch}\n"
+    run = only(write(tmp_path, "train.log", text))
+    steps = [160 * epoch + batch for epoch in range(3) for batch in range(20, 180, 20)]
+    assert run.x_axis == "step"
+    assert run.series["Train-SmoothL1"].step.tolist() == steps
+    assert run.series["Train-ObjectAcc"].step.tolist() == steps
+    assert run.series["epoch_mean/Train-SmoothL1"].step.tolist() == [160, 320, 480]
+    assert points(run, "Validation-SmoothL1") == [(160, 19.0), (320, 19.1), (480, 19.2)]
+
+
+def test_a_time_of_the_training_is_no_metric_of_it(tmp_path: Path) -> None:
+    text = "".join(f"Epoch {i:02d} loss {loss_at(i)} | train {2 + i / 10:.1f}s\n" for i in range(1, 11))
+    run = only(write(tmp_path, "train.log", text))
+    assert points(run, "train time") == [(i, round(2 + i / 10, 1)) for i in range(1, 11)]
+    assert "train/metric" not in run.series
+
+
+def test_tesseract_counts_to_no_end_three_times(tmp_path: Path) -> None:
+    text = "".join(
+        f"At iteration {i}/{2 * i}/{2 * i}, mean rms={loss_at(i):.3f}%, BCER train={4 * loss_at(i):.3f}%, skip=0%\n"
+        for i in range(100, 1100, 100)
+    )
+    run = only(write(tmp_path, "train.log", text))
+    assert run.series["BCER train"].value.tolist() == [round(4 * loss_at(i), 3) for i in range(100, 1100, 100)]
+
+
+def test_the_phrase_before_a_count_ends_at_its_preposition() -> None:
+    assert counted_phrase("Minibatch loss at step ") == "Minibatch loss"
+    assert counted_phrase("The loss after the epoch ") == "loss"
+    assert counted_phrase("warming up for step ") == "warming up"
+    assert counted_phrase("Step ") == ""
+
+
+def test_only_names_that_come_back_under_another_side_make_two_halves() -> None:
+    parts = ["[train] loss=", ", acc=", ", [valid] loss=", ", acc=", ""]
+    assert second_side(parts, ["loss", "acc", "loss", "acc"]) == ("eval", 2)
+    assert second_side(["loss=", ", acc=", ", loss=", ""], ["loss", "acc", "loss"]) == ("", 0)
+    assert second_side(["train_loss=", ", val_loss=", ""], ["train_loss", "val_loss"]) == ("", 0)
