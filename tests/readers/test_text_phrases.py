@@ -65,6 +65,42 @@ def test_a_time_of_the_training_is_no_metric_of_it(tmp_path: Path) -> None:
     assert "train/metric" not in run.series
 
 
+def test_the_number_in_the_name_of_a_score_is_not_its_value(tmp_path: Path) -> None:
+    run = only(write(tmp_path, "train.log", PRINTED["timm"]().text))
+    assert points(run, "test/Acc@1") == [(150, 51.0), (350, 51.1), (550, 51.2)]
+    assert points(run, "test/Acc@5") == [(150, 76.0), (350, 76.1), (550, 76.2)]
+    assert "eval/accuracy" not in run.series
+
+
+def test_a_set_that_owns_a_metric_is_in_its_name(tmp_path: Path) -> None:
+    text = "".join(
+        f"[{i}]\tvalid_0's binary_logloss: {loss_at(i)}\tvalid_0's auc: 0.{i + 500}\n" for i in range(10, 60, 10)
+    )
+    run = only(write(tmp_path, "train.log", text))
+    assert points(run, "valid_0 binary_logloss") == [(i, loss_at(i)) for i in range(10, 60, 10)]
+    assert "train/loss" not in run.series
+
+
+def test_a_unit_before_a_name_is_not_of_the_name(tmp_path: Path) -> None:
+    text = "".join(
+        f"Step: {i}. Time Elapsed: {i}.2 s Mean Reward: {i}.5. 128.5/s, 12{i}/s/gpu LR: 0.00{i}\n" for i in range(1, 9)
+    )
+    run = only(write(tmp_path, "train.log", text))
+    assert points(run, "train/reward") == [(i, i + 0.5) for i in range(1, 9)]
+    assert points(run, "learning_rate") == [(i, i / 1000) for i in range(1, 9)]
+
+
+def test_episodes_count_where_nothing_else_does(tmp_path: Path) -> None:
+    printed = "".join(f"Episode {i}\tAverage Score: {i / 8}\n" for i in range(10, 200, 10))
+    assert points(only(write(tmp_path, "agent.log", printed)), "Average Score") == [
+        (i, i / 8) for i in range(10, 200, 10)
+    ]
+    table = "episode,reward\n" + "".join(f"{i},{i * 1.5}\n" for i in range(1, 30))
+    assert points(only(write(tmp_path, "agent.csv", table)), "train/reward") == [(i, i * 1.5) for i in range(1, 30)]
+    baselines = "EpRewMean,TimestepsSoFar\n" + "".join(f"{i * 1.5},{i * 1024}\n" for i in range(1, 30))
+    assert only(write(tmp_path, "progress.csv", baselines)).last_step == 29 * 1024
+
+
 def test_tesseract_counts_to_no_end_three_times(tmp_path: Path) -> None:
     text = "".join(
         f"At iteration {i}/{2 * i}/{2 * i}, mean rms={loss_at(i):.3f}%, BCER train={4 * loss_at(i):.3f}%, skip=0%\n"

@@ -48,7 +48,6 @@ class Kind(StrEnum):
 
 
 LOSS_KINDS = frozenset({Kind.LOSS, Kind.EVAL_LOSS, Kind.LOSS_PART, Kind.ADVERSARIAL_LOSS, Kind.RL_LOSS})
-_TRAINED = LOSS_KINDS - {Kind.EVAL_LOSS} | {Kind.REWARD}
 
 _UNIT = re.compile(r"\s*[\(\[][^\)\]]*[\)\]]")
 _MILLISECONDS = re.compile(r"[\(\[]\s*ms\s*[\)\]]", re.IGNORECASE)
@@ -179,7 +178,7 @@ def canonical_names(raw: Sequence[str], counts: Mapping[str, int] | None = None)
     """
     counts = counts or {}
     claims: dict[str, list[str]] = {}
-    judged = any(kind(name) in _TRAINED for name in raw)
+    judged = any(kind(name) in LOSS_KINDS - {Kind.EVAL_LOSS} | {Kind.REWARD} for name in raw)
     for name in dict.fromkeys(raw):
         target = canonical(name)  # beside a loss or a reward, a cost is money, time or a constraint
         if target is not None and not (judged and objectives.is_cost(_side(tokens(name))[1])):

@@ -11,7 +11,7 @@ TRAIN = frozenset({"train", "training", "trn", "tr"})
 EVAL = frozenset({"eval", "evaluation", "val", "valid", "validation", "dev", "heldout"})
 TEST = frozenset({"test", "testing"})
 SIDES = TRAIN | EVAL | TEST
-LOSS = frozenset({"loss", "losses", "nll", "crossentropy", "crossentropyloss", "ce", "celoss"})
+LOSS = frozenset({"loss", "losses", "nll", "crossentropy", "crossentropyloss", "ce", "celoss", "logloss", "mlogloss"})
 REWARD = frozenset({"reward", "rewards", "return", "returns", "rew", "eprewmean"})
 NO_REWARD = frozenset({"std", "accuracy", "accuracies", "acc"})
 """Words that make a reward something else: its spread, how often the better answer got the larger one."""

@@ -56,6 +56,8 @@ class Layout:
     """The process that wrote the line, where it says so."""
 
 
+_POSSESSIVE = re.compile(r"(?<=\w)'s (?=\w)")
+
 _BARS = re.compile(r"[\u2500-\u259f]+|\[[=>.\-# ]{3,}\]|\|[#=>.\- ]*\||[=*#~\-]{4,}")
 
 _RANK = re.compile(r"^\s*(?:\[(?:default|rank|Rank )(\d+|\x00)\]|rank(\d+)):?", re.IGNORECASE)
@@ -63,7 +65,7 @@ _RANK = re.compile(r"^\s*(?:\[(?:default|rank|Rank )(\d+|\x00)\]|rank(\d+)):?", 
 
 def layout_of(template: Template) -> Layout:
     """Return what the numbers of a template stand for."""
-    text = without_bars(template.text)
+    text = _POSSESSIVE.sub(" ", without_bars(template.text))
     parts = text.split(MASK)
     sample = template.sample
     fields: list[Field] = []
@@ -90,17 +92,17 @@ def _field(parts: list[str], sample: tuple[str, ...], before: list[Field], i: in
     lead, follow = parts[i], parts[i + 1]
     if is_clock(number) or (i + 2 < len(sample) and _is_date(parts, sample, i)):
         return Field(Role.NONE)
-    whole = number.lstrip("-").replace(",", "").isdecimal()
+    whole = number.lstrip("-").rstrip(".").replace(",", "").isdecimal()
+    if whole and lead.endswith("@"):
+        return Field(Role.NONE)  # of a name: "Acc@1: 76.5"
     if i and lead.strip() in ("/", "of", "|/") and before[-1].role in COUNTERS:
         return Field(Role.TOTAL, before[-1].name)
     name, strict = name_before(lead, inside=i > 0)
     if not name and i and GIVES.fullmatch(lead) and (what := _before_count(parts, before)):
         return Field(Role.VALUE, with_unit(what, follow), strict=True)
-    if whole and name != "epoch" and (glued := GLUED.match(follow)):
-        return Field(counter_named(glued[1]) or Role.NONE, glued[1])
     ends = i + 1 < len(sample) and follow.strip() in ("/", "of") and sample[i + 1].replace(",", "").isdecimal()
-    if whole and (role := counter_named(name)) is not None:
-        return Field(role, name, strict)
+    if whole and (counter := _counter(name, follow, strict=strict)) is not None:
+        return counter
     if whole and ends:
         return Field(Role.PROGRESS, name, strict)
     if i and not name and lead.strip(" ")[-1:] in ("(", "[") and _is_twin(lead, before[-1]):
@@ -113,6 +115,16 @@ def _field(parts: list[str], sample: tuple[str, ...], before: list[Field], i: in
         return Field(Role.NONE)
     name = with_unit(name, follow)
     return Field(Role.VALUE, name, strict)
+
+
+def _counter(name: str, follow: str, *, strict: bool) -> Field | None:
+    """Return what a whole number counts, by the text around it."""
+    if name.lower() in PHASES and follow.strip(" ") == "[":
+        return Field(Role.EPOCH, "epoch")  # "Train: 3 [  50/1251 (  4%)]"
+    if (glued := GLUED.match(follow)) is not None:
+        return Field(counter_named(glued[1]) or Role.NONE, glued[1])
+    role = counter_named(name)
+    return None if role is None else Field(role, name, strict)
 
 
 def _before_count(parts: list[str], before: list[Field]) -> str:

@@ -42,7 +42,7 @@ _NAME = re.compile(r"[^\W\d_][\w ./\-+%@&#]*|_[a-z]\w*")
 
 _SOURCE_FILE = re.compile(r"\.(?:py|cc|cpp|cu|c|h|hpp|lua|go|rs|java|js|ipynb)$")
 
-UNIT = re.compile(r"[%a-zA-Z\u00b5][a-zA-Z%]{0,10}(?:/[a-zA-Z]+)?(?=[^\w]|$)")
+UNIT = re.compile(r"(?:/?[%a-zA-Z\u00b5][a-zA-Z%]{0,10}(?:/[a-zA-Z]+)*(?=[^\w]|$)| (?:m?s|secs?|seconds) (?=[A-Z]))")
 
 _AT_COUNT = re.compile(
     rf"(.*\S)\s+(?:{'|'.join(sorted(PLACES))})\s+(?:(?:the|global|training)\s+)?\w+\s*[:#=]?\s*$", re.IGNORECASE

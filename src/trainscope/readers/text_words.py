@@ -35,11 +35,25 @@ _MEASURE_UNIT = re.compile(
     re.IGNORECASE,
 )
 
-_EXTRA_STEPS = frozenset({"s", "micro_step", "n_iter", "niter", "cur_iter", "update_num", "optim_step", "num_batches"})
+_EXTRA_STEPS = frozenset(
+    {
+        "s",
+        "micro_step",
+        "n_iter",
+        "niter",
+        "cur_iter",
+        "update_num",
+        "optim_step",
+        "num_batches",
+        "episode",
+        "episodes",
+        "generation",
+    }
+)
 
 _ANNOUNCING = {"evaluating": "eval", "validating": "eval", "validate": "eval", "evaluate": "eval"}
 
-SIDES = frozenset(PHASES) | frozenset(_ANNOUNCING) | {"total", "global", "current", "of", "learning"}
+SIDES = frozenset(PHASES) | frozenset(_ANNOUNCING) | {"total", "global", "current", "of", "learning", "completed"}
 
 _MORE_METRICS = frozenset(
     {

@@ -42,8 +42,11 @@ from .phrases import (
     espnet2,
     loss_at_step,
     marian,
+    ml_agents,
     rsl_rl,
     spacy_table,
+    timm,
+    xgboost,
 )
 from .vision import (
     basicsr,
@@ -67,6 +70,6 @@ PRINTED: dict[str, Callable[[], Printed]] = {
         build_nanogpt, llmc, keras_bars, keras3, lightning_bar, detectron2, mmdetection, mmengine, paddle_seg, basicsr,
         sb3_table, speechbrain, coqui, caffe, pytorch_mnist, pytorch_imagenet, torchvision, ultralytics, loop_by_hand,
         arrows, json_after_prefix, swift, spacy_table, marian, espnet2, both_sides_on_a_line, deeplearning4j,
-        loss_at_step, cost_after_epoch, epoch_that_closes, rsl_rl,
+        loss_at_step, cost_after_epoch, epoch_that_closes, rsl_rl, ml_agents, xgboost, timm,
     )
 }  # fmt: skip

@@ -90,3 +90,35 @@ def rsl_rl() -> Printed:
         out.text += f"{'#' * 80}\n{'':24}Learning iteration {i}/20\n\n{'':8}Computation: {180000 + i} steps/s (collection: 0.36{i % 10}s, learning 0.13{i % 10}s)\n{'':8}Value function loss: {loss_at(i):.4f}\n{'':8}Surrogate loss: -0.00{i % 9 + 1}\n{'':8}Mean total reward: {reward}\n{'-' * 80}\n{'':8}Total timesteps: {i * 98304}\n{'':8}Iteration time: 0.5{i % 10}s\n\n"
         out.reward.append((i * 98304, reward))
     return out
+
+
+def ml_agents() -> Printed:
+    """Every number ends a sentence."""
+    out = Printed()
+    for i in range(1, 21):
+        reward = round(-20 + 1.7 * i, 3)
+        out.text += f"[INFO] Walker. Step: {i * 10000}. Time Elapsed: {237.958 * i:.3f} s. Mean Reward: {reward:.3f}. Std of Reward: 9.{800 - i}. Training.\n"
+        out.reward.append((i * 10000, reward))
+    return out
+
+
+def xgboost() -> Printed:
+    out = Printed()
+    for i in range(40):
+        out.text += f"[{i}]\ttrain-logloss:{loss_at(i):.5f}\teval-logloss:{loss_at(i) + 0.1:.5f}\n"
+        out.train.append((i, loss_at(i)))
+        out.evaluation.append((i, round(loss_at(i) + 0.1, 4)))
+    return out
+
+
+def timm() -> Printed:
+    out = Printed()
+    for epoch in range(3):
+        for batch in range(0, 200, 50):
+            loss = round(loss_at(epoch * 200 + batch), 3)
+            out.text += f"Train: {epoch} [{batch:4d}/200 ({batch / 2:3.0f}%)]  Loss: {loss:.3f} ({loss + 0.1:.4f})  Time: 0.461s,  600.55/s  (0.461s,  555.20/s)  LR: 1.000e-03  Data: 0.012 (0.013)\n"
+            out.train.append((epoch * 200 + batch, loss))
+        value = round(loss_at(epoch * 200) + 0.4, 3)
+        out.text += f"Test: [  48/48]  Time: 0.284 (0.3)  Loss: {value:.3f} ({value + 0.05:.4f})  Acc@1: 51.{epoch} ( 52.1)  Acc@5: 76.{epoch} (77.0)\n"
+        out.evaluation.append((epoch * 200 + 150, value))
+    return out
