@@ -72,6 +72,28 @@ def test_the_number_in_the_name_of_a_score_is_not_its_value(tmp_path: Path) -> N
     assert "eval/accuracy" not in run.series
 
 
+def test_two_nameless_counts_with_their_ends_are_the_epoch_and_its_batches(tmp_path: Path) -> None:
+    at = [(epoch, batch) for epoch in range(3) for batch in range(0, 1583, 100)]
+    text = "".join(
+        f"[{e}/3][{b}/1583]\tLoss_D: {loss_at(e * 16 + b // 100)}\tD(G(z)): 0.{300 + b % 400} / 0.1\n" for e, b in at
+    )
+    run = only(write(tmp_path, "train.log", text))
+    assert points(run, "Loss_D") == [(e * 1583 + b, loss_at(e * 16 + b // 100)) for e, b in at]
+
+
+def test_percents_of_a_side_are_its_accuracy_and_not_its_loss(tmp_path: Path) -> None:
+    text = ""
+    for epoch in range(1, 4):
+        for batch in range(0, 391, 50):
+            text += f"Epoch: {epoch:03d}/003 | Batch {batch:03d}/391 | Cost: {loss_at(epoch * 8 + batch // 50):.4f}\n"
+        text += f"Epoch: {epoch:03d}/003 | Train: 6{epoch}.1% | Validation 5{epoch}.2%\n"
+    run = only(write(tmp_path, "train.log", text))
+    assert points(run, "train/accuracy") == [(350, 61.1), (741, 62.1), (1132, 63.1)]
+    assert points(run, "eval/accuracy") == [(350, 51.2), (741, 52.2), (1132, 53.2)]
+    assert len(run.series["train/loss"]) == 24
+    assert "eval/loss" not in run.series
+
+
 def test_a_set_that_owns_a_metric_is_in_its_name(tmp_path: Path) -> None:
     text = "".join(
         f"[{i}]\tvalid_0's binary_logloss: {loss_at(i)}\tvalid_0's auc: 0.{i + 500}\n" for i in range(10, 60, 10)

@@ -32,8 +32,8 @@ GAN_LOSS = frozenset({
     "g", "d", "gen", "gan", "disc", "generator", "discriminator", "adv", "adversarial", "fake", "real", "dis",
 })
 WHOLE = frozenset({
-    "lm", "total", "batch", "minibatch", "step", "iter", "tot", "cross", "objective", "model", "mean", "avg", "ctc",
-    "mlm", "clm", "mse", "bce", "huber",
+    "lm", "total", "batch", "minibatch", "set", "step", "iter", "tot", "cross", "objective", "model", "mean", "avg",
+    "ctc", "mlm", "clm", "mse", "bce", "huber",
 })
 """Words beside "loss" that still mean the whole objective, not one part of it."""
 PROGRESS = frozenset({
@@ -66,7 +66,7 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "train/tokens_per_second": (
         "tokens per second", "tokens per sec", "tok s", "tps", "wps", "throughput", "throughput tps", "tgs",
     ),
-    "train/samples_per_second": ("samples per second", "examples per second"),
+    "train/samples_per_second": ("samples per second", "examples per second", "samples sec"),
     "train/steps_per_second": ("steps per second", "it s"),
     "epoch": ("epoch",),
 }

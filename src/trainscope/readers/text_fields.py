@@ -24,6 +24,8 @@ from trainscope.readers.text_phrases import (
     UNIT,
     cleaned,
     counted_phrase,
+    counts_no_step,
+    is_of_before,
     last_phrase,
     longest_known,
     name_before,
@@ -74,6 +76,7 @@ def layout_of(template: Template) -> Layout:
     for i, number in enumerate(sample):
         fields.append(_field(parts, sample, fields, i, number))
     _join_split_names(parts, sample, fields)
+    _nest_counts(parts, sample, fields)
     mirrored = _with_sides(parts, fields)
     rank = _RANK.match(text)
     said = (rank[1] or rank[2]) if rank else None
@@ -104,14 +107,14 @@ def _field(parts: list[str], sample: tuple[str, ...], before: list[Field], i: in
     if whole and (counter := _counter(name, follow, strict=strict)) is not None:
         return counter
     if whole and ends:
-        return Field(Role.PROGRESS, name, strict)
+        return Field(Role.NONE) if counts_no_step(name) else Field(Role.PROGRESS, name, strict)
     if i and not name and lead.strip(" ")[-1:] in ("(", "[") and _is_twin(lead, before[-1]):
         return Field(Role.AVERAGE)
     if not name:
         if whole and not i and not lead.strip(" |[(>*-") and follow[:1] in (" ", "\t", ":", "]", ")", ","):
             return Field(Role.PROGRESS)
         name, strict = name_behind(lead, follow, first=i == 0), True
-    if not name or "best" in tokens(name):
+    if not name or is_of_before(name):
         return Field(Role.NONE)
     name = with_unit(name, follow)
     return Field(Role.VALUE, name, strict)
@@ -144,6 +147,18 @@ def _with_sides(parts: list[str], fields: list[Field]) -> bool:
         if f.role is Role.VALUE and not any(w in PHASES for w in tokens(f.name)):
             fields[i] = Field(f.role, f"{side}/{f.name}", f.strict)
     return bool(side)
+
+
+def _nest_counts(parts: list[str], sample: tuple[str, ...], fields: list[Field]) -> None:
+    """Tell the epoch from its step where neither has a name: ``[3/25][50/391]``, ``[3,  2000] loss``."""
+    if not fields or fields[0] != Field(Role.PROGRESS):
+        return
+    both_end = len(fields) > 3 and [f.role for f in fields[1:4]] == [Role.TOTAL, Role.PROGRESS, Role.TOTAL]
+    if both_end and parts[2].strip() in ("][", "] [", ") ("):
+        fields[:2] = [Field(Role.EPOCH, "epoch"), Field(Role.TOTAL, "epoch")]
+    pair = len(fields) > 2 and sample[1].isdecimal() and parts[1].strip() == "," and parts[2][:1] == "]"
+    if pair and parts[0].rstrip(" ").endswith("["):
+        fields[:2] = [Field(Role.EPOCH, "epoch"), Field(Role.STEP, "batch")]
 
 
 def _join_split_names(parts: list[str], sample: tuple[str, ...], fields: list[Field]) -> None:

@@ -47,6 +47,8 @@ UNIT = re.compile(r"(?:/?[%a-zA-Z\u00b5][a-zA-Z%]{0,10}(?:/[a-zA-Z]+)*(?=[^\w]|$
 _AT_COUNT = re.compile(
     rf"(.*\S)\s+(?:{'|'.join(sorted(PLACES))})\s+(?:(?:the|global|training)\s+)?\w+\s*[:#=]?\s*$", re.IGNORECASE
 )
+_OTHER_COUNTS = frozenset({"patience", "fold", "seed", "trial", "gpu", "rank", "worker", "stopping"})
+_RECORDS = frozenset({"best", "decreased", "improved", "increased"})
 _ARTICLE = re.compile(r"^(?:the|an?|current)\s+", re.IGNORECASE)
 
 
@@ -131,6 +133,16 @@ def name_behind(lead: str, follow: str, *, first: bool) -> str:
     if name.lower() in ("ms", "s", "sec", "secs", "seconds", "msec"):
         return "step_time(ms)" if name.lower().startswith("ms") else "time(s)"
     return cleaned(name.lstrip("% ")) if len(name.strip("% ")) > 1 else ""
+
+
+def counts_no_step(name: str) -> bool:
+    """Tell whether the n of n/N is of something else than the run: ``patience=2/10``, ``fold 1/5``."""
+    return not _OTHER_COUNTS.isdisjoint(tokens(name))
+
+
+def is_of_before(name: str) -> bool:
+    """Tell whether a number is a record, or the one that was just broken: ``loss decreased (0.3 --> 0.2)``."""
+    return not _RECORDS.isdisjoint(tokens(name))
 
 
 def counted_phrase(lead: str) -> str:

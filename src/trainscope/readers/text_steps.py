@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.core.metrics import Kind as Quantity
-from trainscope.core.metrics import kind
+from trainscope.core.metrics import canonical, kind
 from trainscope.core.run import FloatArray, IntArray, Note
 from trainscope.readers.notes import counted, shown
 from trainscope.readers.text_counters import (
@@ -105,7 +105,7 @@ def main_kinds(kinds: Sequence[LineKind]) -> list[int]:
     }
     most = max(totals.values(), default=0)
     for column, count in totals.items():
-        rank = ranks.get(kind(column), 0) if 10 * count >= most else -1
+        rank = ranks.get(kind(canonical(column) or column), 0) if 10 * count >= most else -1
         if (rank, count) > best:
             best, name = (rank, count), column
     return [n for n, k in enumerate(kinds) if name in k.column]

@@ -112,6 +112,8 @@ _EPOCHS = frozenset({"epoch", "epochs", "ep", "epoc"})
 
 def with_unit(name: str, follow: str) -> str:
     """Return a name that says it if the unit makes the number a duration or a rate: ``Eval: 0.3 s/iter``."""
+    if follow.startswith("%") and name.lower() in PHASES:
+        return f"{name} accuracy"
     found = _MEASURE_UNIT.match(follow)
     timed = kind(name) in (Kind.DURATION, Kind.RATE) or (is_clockwork(name) and name.lower() not in PHASES)
     if found is None or timed:

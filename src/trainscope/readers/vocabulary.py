@@ -136,6 +136,7 @@ PHASE_NAMES = frozenset(
 PHASES = {
     "train": "train",
     "training": "train",
+    "learn": "train",
     "val": "eval",
     "valid": "eval",
     "validation": "eval",

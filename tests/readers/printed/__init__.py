@@ -36,8 +36,10 @@ from .others import (
 )
 from .phrases import (
     both_sides_on_a_line,
+    bracketed_counts,
     cost_after_epoch,
     deeplearning4j,
+    early_stopping,
     epoch_that_closes,
     espnet2,
     loss_at_step,
@@ -46,6 +48,8 @@ from .phrases import (
     rsl_rl,
     spacy_table,
     timm,
+    udacity,
+    vae_example,
     xgboost,
 )
 from .vision import (
@@ -71,5 +75,6 @@ PRINTED: dict[str, Callable[[], Printed]] = {
         sb3_table, speechbrain, coqui, caffe, pytorch_mnist, pytorch_imagenet, torchvision, ultralytics, loop_by_hand,
         arrows, json_after_prefix, swift, spacy_table, marian, espnet2, both_sides_on_a_line, deeplearning4j,
         loss_at_step, cost_after_epoch, epoch_that_closes, rsl_rl, ml_agents, xgboost, timm,
+        bracketed_counts, udacity, early_stopping, vae_example,
     )
 }  # fmt: skip

@@ -122,3 +122,44 @@ def timm() -> Printed:
         out.text += f"Test: [  48/48]  Time: 0.284 (0.3)  Loss: {value:.3f} ({value + 0.05:.4f})  Acc@1: 51.{epoch} ( 52.1)  Acc@5: 76.{epoch} (77.0)\n"
         out.evaluation.append((epoch * 200 + 150, value))
     return out
+
+
+def bracketed_counts() -> Printed:
+    """The epoch and the batch of it, neither named (the CIFAR-10 tutorial of PyTorch)."""
+    out = Printed()
+    for epoch in range(1, 4):
+        for batch in range(2000, 14000, 2000):
+            at = (epoch - 1) * 12000 + batch
+            out.text += f"[{epoch}, {batch:5d}] loss: {loss_at(at // 500):.3f}\n"
+            out.train.append((at, round(loss_at(at // 500), 3)))
+    return out
+
+
+def udacity() -> Printed:
+    """What it says of a record names the value before."""
+    out = Printed(axis="epoch")
+    for epoch in range(1, 16):
+        loss = loss_at(3 * epoch)
+        out.text += f"Epoch: {epoch} \tTraining Loss: {loss:.6f} \tValidation Loss: {loss + 0.1:.6f}\nValidation loss decreased ({loss_at(3 * epoch - 3) + 0.1:.6f} --> {loss + 0.1:.6f}).  Saving model ...\n"
+        out.train.append((epoch, loss))
+        out.evaluation.append((epoch, round(loss + 0.1, 4)))
+    return out
+
+
+def early_stopping() -> Printed:
+    out = Printed(axis="epoch")
+    for epoch in range(1, 16):
+        loss = loss_at(3 * epoch)
+        out.text += f"Epoch {epoch:3d}: train_loss={loss:.4f}, val_loss={loss + 0.1:.4f}, lr=1.00e-03, patience={epoch % 3}/10\n"
+        out.train.append((epoch, loss))
+        out.evaluation.append((epoch, round(loss + 0.1, 4)))
+    return out
+
+
+def vae_example() -> Printed:
+    out = Printed(axis="epoch")
+    for epoch in range(1, 12):
+        out.text += f"====> Epoch: {epoch} Average loss: {loss_at(epoch):.4f}\n====> Test set loss: {loss_at(epoch) + 0.2:.4f}\n"
+        out.train.append((epoch, loss_at(epoch)))
+        out.evaluation.append((epoch, round(loss_at(epoch) + 0.2, 4)))
+    return out
