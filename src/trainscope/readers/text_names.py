@@ -68,6 +68,8 @@ def _columns(k: LineKind) -> tuple[str, ...]:
             names[i] = f"{phase}/{names[i]}"
     if len(k.fields) == 1 and names[0].lower() in PHASES:
         names[0] = ""
+    if any(words[:1] == ("loss",) and words[1:] and words[1] in PHASES for words in map(tokens, names)):
+        names = [f"loss {n}" if n.lower() in PHASES else n for n in names]  # "loss train: 2.3, val: 2.5"
     if any("loss" in tokens(name) for name in names):
         # "train=0.1 val=0.9 loss=2.3": whatever the sides hold, it is not the loss.
         names = [f"{PHASES[n.lower()]}/metric" if n.lower() in PHASES else n for n in names]

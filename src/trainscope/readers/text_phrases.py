@@ -47,6 +47,8 @@ UNIT = re.compile(r"(?:/?[%a-zA-Z\u00b5][a-zA-Z%]{0,10}(?:/[a-zA-Z]+)*(?=[^\w]|$
 _AT_COUNT = re.compile(
     rf"(.*\S)\s+(?:{'|'.join(sorted(PLACES))})\s+(?:(?:the|global|training)\s+)?\w+\s*[:#=]?\s*$", re.IGNORECASE
 )
+_REACHED = re.compile(r"[\"'`]?\s+reached$")
+"""What Lightning's checkpoints say: ``'val_loss' reached 0.31``."""
 _OTHER_COUNTS = frozenset({"patience", "fold", "seed", "trial", "gpu", "rank", "worker", "stopping"})
 _RECORDS = frozenset({"best", "decreased", "improved", "increased"})
 _ARTICLE = re.compile(r"^(?:the|an?|current)\s+", re.IGNORECASE)
@@ -60,7 +62,7 @@ def name_before(lead: str, *, inside: bool) -> tuple[str, bool]:
         if unit is not None:
             text = text[unit.end() :]
             text = "\t" + text
-    stripped = _OPENING.sub("", text)
+    stripped = _REACHED.sub("", _OPENING.sub("", text))
     barred = "|" in text[len(stripped) :]
     if stripped.endswith(("->", "=>")):
         stripped = stripped[:-2].rstrip() + ":"

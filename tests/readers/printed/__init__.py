@@ -42,6 +42,8 @@ from .phrases import (
     early_stopping,
     epoch_that_closes,
     espnet2,
+    lightning_checkpoints,
+    litgpt,
     loss_at_step,
     marian,
     ml_agents,
@@ -75,6 +77,6 @@ PRINTED: dict[str, Callable[[], Printed]] = {
         sb3_table, speechbrain, coqui, caffe, pytorch_mnist, pytorch_imagenet, torchvision, ultralytics, loop_by_hand,
         arrows, json_after_prefix, swift, spacy_table, marian, espnet2, both_sides_on_a_line, deeplearning4j,
         loss_at_step, cost_after_epoch, epoch_that_closes, rsl_rl, ml_agents, xgboost, timm,
-        bracketed_counts, udacity, early_stopping, vae_example,
+        bracketed_counts, udacity, early_stopping, vae_example, litgpt, lightning_checkpoints,
     )
 }  # fmt: skip

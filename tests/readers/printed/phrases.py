@@ -163,3 +163,24 @@ def vae_example() -> Printed:
         out.train.append((epoch, loss_at(epoch)))
         out.evaluation.append((epoch, round(loss_at(epoch) + 0.2, 4)))
     return out
+
+
+def litgpt() -> Printed:
+    """The name of the loss is said once, of both sides."""
+    out = Printed()
+    for i in range(1, 41):
+        value = f"{loss_at(i) + 0.1:.3f}" if i >= 10 else "n/a"
+        out.text += f"Epoch 1 | iter {i * 4} step {i} | loss train: {loss_at(i):.3f}, val: {value} | iter time: 20{i % 10}.12 ms (step) remaining time: 0:00:{i:02d}\n"
+        out.train.append((i, round(loss_at(i), 3)))
+        if i >= 10:
+            out.evaluation.append((i, round(loss_at(i) + 0.1, 3)))
+    return out
+
+
+def lightning_checkpoints() -> Printed:
+    out = Printed()
+    for epoch in range(12):
+        value = round(loss_at(5 * epoch) + 0.1, 4)
+        out.text += f"Epoch {epoch}, global step {100 * epoch + 100}: 'val_loss' reached {value:.5f} (best {value:.5f}), saving model to '/runs/epoch={epoch}-step={100 * epoch + 100}.ckpt' as top 1\n"
+        out.evaluation.append((100 * epoch + 100, value))
+    return out
