@@ -1,168 +1,241 @@
-"""Small trainings that end in divergence, and which of their signals rose before the loss did; for verify_*.py.
+"""Which signals of a training alarm before its loss diverges, and how often they do so in a healthy one.
 
-A two-layer GPT of 30,000 parameters learns the documentation that ships with Python. From step 120 on its learning
-rate is multiplied by 1.08 at each step until the loss diverges; the control trains on at the same rate. The signals
-are taken from the model's own forward and judged by trainscope's live detectors at their defaults.
+For verify_*.py. Each seed is recorded three times (``divergences.py``), and every signal is judged by a rule of
+trainscope at its defaults, which sees no later step: the live detectors, or the rule by which a story tells that a
+statistic of a layer has left its usual range. Rules that others use are shown beside them.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import math
-import pydoc_data.topics
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+import numpy as np
 import torch
-from small_gpt import GPT, LENGTH, Experts, signals
-from torch.nn import functional
+from divergences import CLIMBS, CONTROL, END, GONE, RAMP, divergence, record
+from recordings import Recording, load
+from small_gpt import Kind
 
+from trainscope.core.robust import MAD_TO_SIGMA
+from trainscope.core.run import FloatArray
+from trainscope.detectors import attention_logits
+from trainscope.diagnosis.departures import Watch, departures
+from trainscope.diagnosis.incidents import REACH
+from trainscope.diagnosis.watched import LAYERS, LOAD
 from trainscope.online import make_detector
 
-STEPS, RAMP, GROWTH, RATE = 220, 120, 1.08, 3e-3
-ROWS = 16
+sys.path.append(str(Path(__file__).resolve().parents[1] / "bench" / "detectors"))
+
+from intervals import rate
+
 CALM = 60
-"""Steps that no signal is judged on: everything moves while the first things are learned."""
-DIVERGED = 1.5
-"""The loss has diverged when it is this many times the median of the 30 steps before the ramp, three steps running."""
+"""Steps that nothing is judged on: the warm-up of the live detectors."""
+SEEN = 1.5
+"""Times the usual loss (2.5 to 2.7): what a look at the curve shows. It is then worse than letter frequencies."""
+BASELINE, MARGIN, IN_A_ROW = 40, 3.0, 3
+"""Steps before the climb, MADs above their median, steps: how the claim about kurtosis was judged."""
+
+Judge = Callable[[Recording], list[int]]
 
 
-def train(kind: str, seed: int, growth: float) -> dict[str, list[float]]:
-    """Train, and return each signal a step; ends soon after the loss has diverged."""
-    torch.manual_seed(seed)
-    text = "\n\n".join(t for _, t in sorted(pydoc_data.topics.topics.items()))
-    number = {c: i for i, c in enumerate(sorted(set(text)))}
-    data = torch.tensor([number[c] for c in text])
-    model = GPT(kind, len(number))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
-    log: dict[str, list[float]] = {"loss": []}
-    for step in range(STEPS):
-        ramp = growth ** max(0, step - RAMP)
-        optimizer.param_groups[0]["lr"] = RATE * min(1.0, (step + 1) / 20) * ramp
-        starts = torch.randint(len(data) - LENGTH - 1, (ROWS, 1))
-        window = data[starts + torch.arange(LENGTH + 1)]
-        loss = functional.cross_entropy(model(window[:, :-1]).flatten(0, 1), window[:, 1:].flatten())
-        balance = sum((b.mlp.balance for b in model.blocks if isinstance(b.mlp, Experts)), torch.zeros(()))
-        optimizer.zero_grad()
-        (loss + 0.01 * balance).backward()
-        for name, value in {"loss": loss.item(), **signals(model)}.items():
-            log.setdefault(name, []).append(value)
-        end = divergence(log["loss"]) if step > RAMP else None
-        if end is not None and (step >= end + 5 or not math.isfinite(log["loss"][-1])):
-            break
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-    return log
+def by_loss(recording: Recording) -> list[int]:
+    """Return the alarms of the live detector of the loss."""
+    return _live("changepoint", recording.loss)
 
 
-def divergence(loss: Sequence[float]) -> int | None:
-    """Return the step from which the loss is diverged for three steps running, or not finite; None if never."""
-    level = DIVERGED * median(loss[RAMP - 30 : RAMP])
-    for step in range(RAMP, len(loss)):
-        if not math.isfinite(loss[step]) or (len(loss) >= step + 3 and min(loss[step : step + 3]) >= level):
-            return step
-    return None
+def by_shares(detector: str) -> Judge:
+    """Return the judge that shows each router or addressor to a live detector of its own, as the recorder does."""
+    kind = make_detector(detector, {}).signal.removesuffix("_share")
+
+    return lambda recording: _merged(_live(detector, shares) for shares in _shares(recording, kind))
+
+
+def by_departure(statistic: str, of: str = "") -> Judge:
+    """Return the judge that asks, at each step, what a story asks around an incident.
+
+    Parameters
+    ----------
+    statistic : str
+    of : str
+        Only layers with this in their name; without it, of any.
+    """
+    return lambda recording: _departed(_rows(recording, statistic, of), LAYERS[statistic].watch)
+
+
+def by_load(kind: str) -> Judge:
+    """Return the judge that asks the same of the largest share of each ``router`` or ``addressor``."""
+    return lambda recording: _departed(np.stack(_shares(recording, kind)), LOAD.watch)
+
+
+def by_limit(recording: Recording) -> list[int]:
+    """Return the steps at which the median of the last ten largest logits of a layer passes the detector's limit."""
+    limit = attention_logits.Params()
+    over = []
+    for row in recording.layers[attention_logits.LOGITS].values():
+        medians = np.median(np.lib.stride_tricks.sliding_window_view(row, limit.window), axis=1)
+        over.append([int(i) + limit.window - 1 for i in np.flatnonzero(medians > limit.most)])
+    return _merged(over)
+
+
+def by_cusum(statistic: str, sign: float = 1.0) -> Judge:
+    """Return the judge that treats the farthest layer's statistic as if it were a loss."""
+    return lambda recording: _live("changepoint", (sign * _rows(recording, statistic)).max(axis=0))
+
+
+def by_margin(statistic: str) -> Judge:
+    """Return the judge of the claim: above a baseline that is taken once, by three MADs, three steps in a row."""
+
+    def judge(recording: Recording) -> list[int]:
+        highest = _rows(recording, statistic).max(axis=0)
+        usual = highest[RAMP - BASELINE : RAMP]
+        middle = float(np.median(usual))
+        limit = middle + MARGIN * MAD_TO_SIGMA * float(np.median(np.abs(usual - middle)))
+        rows = np.lib.stride_tricks.sliding_window_view(highest[RAMP:] > limit, IN_A_ROW)
+        return [RAMP + IN_A_ROW - 1 + int(i) for i in np.flatnonzero(rows.all(axis=1))]
+
+    return judge
+
+
+def _rows(recording: Recording, statistic: str, of: str = "") -> FloatArray:
+    return np.stack([values for layer, values in recording.layers[statistic].items() if of in layer])
+
+
+def _shares(recording: Recording, kind: str) -> list[FloatArray]:
+    return [shares for block, shares in recording.shares.items() if block.endswith(kind)]
+
+
+def _departed(rows: FloatArray, watch: Watch) -> list[int]:
+    steps = np.arange(rows.shape[1])
+    return [step for step in range(CALM, len(steps)) if any(departures(steps, rows, watch, step, step))]
+
+
+def _live(detector: str, values: FloatArray) -> list[int]:
+    one = make_detector(detector, {})
+    return [step for step, value in enumerate(values) if one.update(float(value)) is not None]
+
+
+def _merged(alarms: Iterable[Sequence[int]]) -> list[int]:
+    return sorted({step for steps in alarms for step in steps})
+
+
+def events(alarms: Sequence[int]) -> list[int]:
+    """Return the first step of each run of alarms; as in a story, what comes within 20 steps is the same event."""
+    return [*alarms[:1], *(step for before, step in pairwise(alarms) if step > before + REACH)]
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
-    """A signal, the live detector that judges it, and how it is handed over."""
+class Seen:
+    """What one rule did with one seed."""
 
-    name: str
-    detector: str
-    turned: Callable[[float], float] = lambda value: value
-
-
-LOSS = Signal("loss", "changepoint")
-KURTOSIS = Signal("kurtosis", "changepoint")
-MAXIMUM = Signal("attention maximum", "changepoint")
-ENTROPY = Signal("attention entropy", "changepoint", lambda value: -value)
-EXPERT = Signal("largest share", "expert_utilization_drift")
-SLOT = Signal("largest share", "addressor_concentration_drift")
-
-
-def alarms(log: Mapping[str, Sequence[float]], signal: Signal) -> list[int]:
-    """Return the steps from ``CALM`` on at which the signal's detector alarms."""
-    detector = make_detector(signal.detector, {})
-    values = log[signal.name]
-    heard = [s for s, v in enumerate(values) if detector.update(signal.turned(v)) is not None]
-    return [s for s in heard if s >= CALM]
+    ends: Mapping[str, tuple[int | None, int | None]]
+    """Climb to the steps at which its loss is clearly up, and ten times what it was."""
+    alarms: Mapping[str, Sequence[int]]
+    """Climb or control to the steps of its alarms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leads:
-    """What one signal did over all seeds."""
+    """What one rule did with one kind of climb, over all seeds."""
 
-    leads: tuple[int | None, ...]
-    """Steps from the first alarm of the ramp to the divergence, negative if it came after; None if it had not come five
-    steps after the divergence, where the training ends."""
-    undiverged: int
-    """Trainings whose loss did not diverge: they have no lead."""
-    controls_flagged: int
-    false: int
-    watched: int
-    """Steps of the controls."""
-
-    def line(self, claim: str) -> str:
-        """Return one line for people."""
-        came = sorted(lead for lead in self.leads if lead is not None)
-        early = [lead for lead in came if lead > 0]
-        spread = f"lead {came[0]} to {came[-1]} steps, median {median(came):g}" if came else "no lead"
-        return (
-            f"{spread}; ahead of the loss in {len(early)} of {len(self.leads)}, silent in "
-            f"{len(self.leads) - len(came)}; control: {self.controls_flagged} of "
-            f"{len(self.leads) + self.undiverged} flagged, {self.false} false alarms in {self.watched:,} steps; "
-            f"claimed: {claim}"
-        )
+    seen: tuple[int | None, ...]
+    """Steps from the first alarm of the climb to the clear rise of the loss; None without an alarm."""
+    gone: tuple[int | None, ...]
+    """The same to the loss that is ten times what it was."""
+    flagged: int
+    """Controls that alarm in the steps between the beginning of the climb and the clear rise."""
 
 
-def measure(kind: str, signal: Signal, seeds: int, cache: Path) -> Leads:
-    """Train each seed with and without the ramp, and count."""
-    leads: list[int | None] = []
-    undiverged = flagged = false = watched = 0
-    for seed in range(seeds):
-        broken, control = logs(kind, seed, cache)
-        steps = alarms(broken, signal)
-        quiet = alarms(control, signal)
-        flagged += bool(quiet)
-        # Until the ramp both are the same training, and count once.
-        false += len(quiet)
-        watched += len(control["loss"]) - CALM
-        end = divergence(broken["loss"])
-        if end is None:
-            undiverged += 1
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """Events in the controls, all of them false alarms."""
+
+    learning: int
+    """While the first things are learned, from step 60 to the climb of the others."""
+    settled: int
+    """From there on."""
+    flagged: int
+    """Controls with such an event."""
+    seeds: int
+
+    def rates(self) -> str:
+        """Return both as false alarms in 10,000 steps, with the upper end of the exact 95 % interval."""
+        parts = ((self.learning, RAMP - CALM), (self.settled, END - RAMP))
+        found = [(count, rate(count, steps * self.seeds)) for count, steps in parts]
+        return " | ".join(f"{count}: {one.value:.1f} (at most {one.high:.1f})" for count, one in found)
+
+
+def leads(seeds: Sequence[Seen], climb: str) -> Leads:
+    """Count over the seeds whose loss diverged."""
+    seen: list[int | None] = []
+    gone: list[int | None] = []
+    flagged = 0
+    for seed in seeds:
+        up, far = seed.ends[climb]
+        if up is None or far is None:
             continue
-        first = next((s for s in steps if s >= RAMP), None)
-        leads.append(None if first is None else end - first)
-    return Leads(tuple(leads), undiverged, flagged, false, watched)
+        first = next((step for step in seed.alarms[climb] if step >= RAMP), None)
+        seen.append(None if first is None else up - first)
+        gone.append(None if first is None else far - first)
+        flagged += any(RAMP <= step < up for step in seed.alarms[CONTROL])
+    return Leads(tuple(seen), tuple(gone), flagged)
 
 
-def logs(kind: str, seed: int, cache: Path) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Return the signals of the training that breaks and of its control; trained once, then kept."""
+def quiet(seeds: Sequence[Seen]) -> Quiet:
+    """Count the events of the controls."""
+    found = [events([s for s in seed.alarms[CONTROL] if s >= CALM]) for seed in seeds]
+    late = [sum(step >= RAMP for step in steps) for steps in found]
+    return Quiet(sum(map(len, found)) - sum(late), sum(late), sum(map(bool, late)), len(seeds))
+
+
+def span(found: Sequence[int | None]) -> str:
+    """Return the range of some leads, their median, how many are ahead, and how many never came."""
+    came = sorted(lead for lead in found if lead is not None)
+    if not came:
+        return f"none of {len(found)}"
+    silent = f", silent in {len(found) - len(came)}" if len(came) < len(found) else ""
+    return f"{came[0]} to {came[-1]}, median {median(came):g}, ahead in {sum(x > 0 for x in came)}/{len(found)}{silent}"
+
+
+def measure(kind: Kind, judge: Judge, seeds: Iterable[int], cache: Path) -> list[Seen]:
+    """Return what a rule does with each seed."""
     found = []
-    for name, growth in (("ramp", GROWTH), ("control", 1.0)):
-        path = cache / f"{kind}-{name}-{seed}.json"
-        if not path.is_file():
-            cache.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(train(kind, seed, growth)), encoding="utf-8")
-        found.append(json.loads(path.read_text(encoding="utf-8")))
-    return found[0], found[1]
+    for seed in seeds:
+        record(kind, seed, cache)
+        runs = {part: load(cache, kind, part, seed) for part in (CONTROL, *CLIMBS)}
+        losses = {climb: runs[climb].loss.tolist() for climb in CLIMBS}
+        ends = {climb: (divergence(loss, SEEN), divergence(loss, GONE)) for climb, loss in losses.items()}
+        found.append(Seen(ends, {part: judge(run) for part, run in runs.items()}))
+    return found
 
 
 def options(about: str) -> argparse.Namespace:
     """Return the options that all of the scripts have."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=2, help="trainings with and without the fault; docs have 10")
-    parser.add_argument("--cache", type=Path, default=Path("out/early_warning"), help="where trainings are kept")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[4, 5], help="each trained three times; docs: 4 to 15")
+    parser.add_argument("--cache", type=Path, default=Path("out/early_warning"), help="where recordings are kept")
     torch.set_num_threads(1)
     return parser.parse_args()
 
 
-def report(about: str, kind: str, rows: Mapping[str, tuple[Signal, str]]) -> None:
-    """Measure each signal and print a line for it."""
+def report(about: str, kind: Kind, rules: Mapping[str, Judge]) -> None:
+    """Measure each rule and print its rows of the tables in docs/evidence.md."""
     asked = options(about)
-    for title, (signal, claim) in rows.items():
-        print(f"{title}: {measure(kind, signal, asked.seeds, asked.cache).line(claim)}")
+    found = {title: measure(kind, judge, asked.seeds, asked.cache) for title, judge in rules.items()}
+    for climb, growth in CLIMBS.items():
+        over = f"over loss x{GONE:g} | over loss x{SEEN} | control, same steps |"
+        print(f"\n| learning rate x{growth} a step | {over}")
+        print("| --- | --- | --- | --- |")
+        for title, seeds in found.items():
+            one = leads(seeds, climb)
+            print(f"| {title} | {span(one.gone)} | {span(one.seen)} | {one.flagged}/{len(one.seen)} |")
+    parts = f"steps {CALM} to {RAMP - 1} | steps {RAMP} to {END - 1} | controls flagged there"
+    print(f"\n| healthy: alarms, and in 10,000 steps | {parts} |")
+    print("| --- | --- | --- | --- |")
+    for title, seeds in found.items():
+        calm = quiet(seeds)
+        print(f"| {title} | {calm.rates()} | {calm.flagged}/{calm.seeds} |")

@@ -1,11 +1,15 @@
 """Check the claim that a memory's addressing locks onto one slot 7 to 11 steps before the loss diverges.
 
-    python scripts/verify_addressor_concentration.py [--seeds 2] [--cache out/early_warning]
+    python scripts/verify_addressor_concentration.py [--seeds 4 5] [--cache out/early_warning]
 
-Each seed is trained with and without the fault (``early_warning.py``); finished trainings are kept and shared.
+Judged by the live detector `addressor_concentration_drift`, and as a story judges it.
 """
 
-from early_warning import SLOT, report
+from early_warning import by_load, by_shares, report
 
 if __name__ == "__main__":
-    report(__doc__ or "", "addressor", {"largest share of a slot": (SLOT, "7 to 11 steps")})
+    rules = {
+        "largest share of a slot": by_shares("addressor_concentration_drift"),
+        "largest share of a slot leaves its usual range": by_load("addressor"),
+    }
+    report(__doc__ or "", "routed", rules)

@@ -1,11 +1,15 @@
 """Check the claim that routing concentrates on one expert 4 to 12 steps before the loss diverges.
 
-    python scripts/verify_expert_concentration.py [--seeds 2] [--cache out/early_warning]
+    python scripts/verify_expert_concentration.py [--seeds 4 5] [--cache out/early_warning]
 
-Each seed is trained with and without the fault (``early_warning.py``); finished trainings are kept and shared.
+Judged by the live detector `expert_utilization_drift`, and as a story judges it.
 """
 
-from early_warning import EXPERT, report
+from early_warning import by_load, by_shares, report
 
 if __name__ == "__main__":
-    report(__doc__ or "", "experts", {"largest share of an expert": (EXPERT, "4 to 12 steps")})
+    rules = {
+        "largest share of an expert": by_shares("expert_utilization_drift"),
+        "largest share of an expert leaves its usual range": by_load("router"),
+    }
+    report(__doc__ or "", "routed", rules)

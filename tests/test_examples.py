@@ -49,6 +49,7 @@ def test_a_log_gives_the_findings_of_its_label_and_no_others(run: str, file: str
     assert (missing, surplus) == ([], [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", EXPECTED)
 def test_the_layout_of_a_log_does_not_change_what_is_found(run: str) -> None:
     """Steps may differ by one: Lightning counts from 0."""

@@ -49,11 +49,11 @@ class Attention(nn.Module):
 class Experts(nn.Module):
     """One expert a token, chosen by a router, with the load-balancing loss of the Switch transformer."""
 
-    def __init__(self) -> None:
+    def __init__(self, experts: int = EXPERTS) -> None:
         super().__init__()
-        self.router = nn.Linear(WIDTH, EXPERTS, bias=False)
+        self.router = nn.Linear(WIDTH, experts, bias=False)
         self.experts = nn.ModuleList(
-            nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, WIDTH)) for _ in range(EXPERTS)
+            nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, WIDTH)) for _ in range(experts)
         )
         self.balance = torch.zeros(())
 
@@ -67,8 +67,8 @@ class Experts(nn.Module):
             rows = chosen == number
             if rows.any():
                 y[rows] = expert(tokens[rows]) * weight[rows, None]
-        load = torch.bincount(chosen, minlength=EXPERTS) / len(chosen)
-        self.balance = EXPERTS * (load * share.mean(0)).sum()
+        load = torch.bincount(chosen, minlength=len(self.experts)) / len(chosen)
+        self.balance = len(self.experts) * (load * share.mean(0)).sum()
         return y.view_as(x)
 
 

@@ -73,6 +73,7 @@ NUMBERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("detector", "name", "default"), NUMBERS)
 def test_every_parameter_is_a_finite_number_that_is_not_negative(cli, logs: Path, detector, name, default):
     wrong = ["-1", str(MAX_PARAMETER + 1), "1" + "0" * 400, "true", '"1"']

@@ -29,10 +29,10 @@ TRAINING = """
 
 
 @pytest.mark.slow
-def test_a_recorded_spike_is_planned_and_the_plan_is_proven(cli, tmp_path):
+def test_a_recorded_spike_is_planned_and_the_plan_is_proven(cli, warm, tmp_path):
     pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(textwrap.dedent(TRAINING))
-    train = ("--", sys.executable, "train.py", "bad")
+    train = ("--", *warm(sys.executable, "train.py", "bad"))
     assert cli("smoke", "--steps", "220", *train).code == 0
     assert cli("replay", "--run", "trainscope_smoke/smoke").code == 0
     plan = load(tmp_path / "replay_config.json")
@@ -118,11 +118,11 @@ DRAWN = """
 
 
 @pytest.mark.slow
-def test_a_script_without_a_loader_is_replayed_by_undoing_updates(cli, tmp_path):
+def test_a_script_without_a_loader_is_replayed_by_undoing_updates(cli, warm, tmp_path):
     """As nanoGPT draws its batches: random offsets, so that leaving out a draw would change all that follow."""
     pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(textwrap.dedent(DRAWN))
-    train = ("--", sys.executable, "train.py")
+    train = ("--", *warm(sys.executable, "train.py"))
     assert cli("smoke", "--steps", "220", *train).code == 0
     planned = cli("replay", "--run", "trainscope_smoke/smoke")
     assert "by undoing their updates" in planned.out

@@ -89,6 +89,7 @@ def test_several_ranks_are_one_run_told_by_the_one_that_shows_most(
     assert "# Weights of gpt_rank0" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_ranks_of_a_launch_are_counted_once(launch: Path, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["report", "--runs", str(launch), "--runs", str(root)]
     assert run([*given, "--format", "json"]) == ExitCode.PASS
@@ -174,6 +175,7 @@ def test_the_help_imports_no_numbers() -> None:
     assert done.stderr.strip().splitlines()[-1] == "[]"
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_report_is_never_written_over(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,6 +29,7 @@ def by_the_book(z: np.ndarray, slack: float, threshold: float) -> list[tuple[int
 QUARTERS = st.lists(st.integers(-16, 16).map(lambda k: k / 4.0), max_size=120).map(np.array)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(QUARTERS, st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.sampled_from([0.25, 1.0, 4.0, 12.0]))
 def test_the_alarms_are_those_of_a_plain_loop(z, slack, threshold):

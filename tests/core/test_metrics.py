@@ -182,6 +182,7 @@ RAW = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(RAW, st.dictionaries(st.sampled_from([row[1] for row in TABLE]), st.integers(0, 1000)))
 def test_no_name_is_lost_and_none_is_given_twice(raw, counts):

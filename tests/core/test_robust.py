@@ -57,6 +57,7 @@ def test_a_trailing_median_knows_only_what_came_before(value, window, start):
     assert got[start:].tolist() == expected
 
 
+@pytest.mark.slow
 @QUICK
 @given(VALUES, st.integers(2, 20))
 def test_a_trailing_mad_is_that_of_a_slow_loop(value, window):

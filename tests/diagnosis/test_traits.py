@@ -98,6 +98,7 @@ def test_hundreds_of_random_settings_seldom_give_a_trait():
     assert LEVEL == 0.05
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(st.none(), st.booleans(), st.floats(), st.integers(), st.text(max_size=3)), min_size=8))
 def test_any_values_are_compared_without_an_error(values):
     half = len(values) // 2

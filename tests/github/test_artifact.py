@@ -88,6 +88,7 @@ def test_a_damaged_archive_of_any_compression_is_one_clear_line(files, method):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_what_is_too_much_for_an_artifact_is_no_damage_in_our_own_folder(left, files, tmp_path):
     own = shutil.copytree(left, tmp_path / "own")
     document = json.loads(files[DOCUMENT])

@@ -107,7 +107,7 @@ def test_what_the_log_says_itself_wins(tmp_path):
     [
         ("a: [1\n", "cannot be parsed"),
         ("- 1\n- 2\n", "holds no settings by name"),
-        ("a: " + "[" * 5000, "config.yaml"),
+        ("a: " + "[" * 1000, "config.yaml"),
         ("x" * 400_000, "larger than 256 KiB"),
         ("a: 1\n\tb: 2\n", "cannot be parsed"),
     ],

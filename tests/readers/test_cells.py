@@ -58,6 +58,7 @@ def test_every_float_survives_its_repr(value: float) -> None:
     assert cells.number(repr(value)) == value
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60))
 def test_no_text_makes_the_cell_parsers_raise(text: str) -> None:
     for parse in (cells.number, cells.duration, cells.unix_time, cells.step_of):

@@ -12,6 +12,10 @@ import pytest
 from trainscope.core.errors import TrainscopeError
 from trainscope.readers import READERS, read_runs, reader_for
 from trainscope.readers.source import Source
+from trainscope.store import bundle
+
+from . import test_recorded, test_tensorboard
+from .test_registry import SAMPLES, Rows
 
 pytestmark = pytest.mark.slow
 
@@ -75,6 +79,40 @@ def test_one_reader_claims_each_case_and_what_nobody_claims_is_no_log(cases: Pat
         if not claims:
             with pytest.raises(TrainscopeError):
                 read_runs(file)
+
+
+def test_no_file_or_folder_of_the_corpus_and_the_cases_is_claimed_by_two(shared: Path, cases: Path) -> None:
+    places = [p for root in (shared / "corpus", cases) for p in sorted(root.rglob("*")) if p.stat().st_mode & 0o400]
+    assert len(places) > 300
+    for place in places:
+        try:
+            claims = _claims(place)
+        except TrainscopeError:
+            continue  # it cannot be opened: no content, no claim
+        assert len(claims) <= 1, (place.name, claims)
+
+
+def test_every_reader_claims_a_log_of_its_own_format_and_no_other_does(rows: Rows, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="it writes the event files")
+    own = {test_recorded.make(tmp_path / "recorder", "tiny", range(1, 40)): "recorded"}
+    own[test_tensorboard._events(tmp_path / "events", {"loss": dict.fromkeys(range(9), 1.5)})] = "tensorboard"
+    baseline = tmp_path / "good.baseline"
+    bundle.write(read_runs(next(iter(own)))[0], baseline)
+    console = tmp_path / "train.log"
+    console.write_text("".join(f"step {row['step']} loss {row.get('loss', 0.5)}\n" for row in rows))
+    own |= {baseline: "bundle", console: "text"}
+    for name, (reader, build) in SAMPLES.items():
+        path = tmp_path / name
+        path.write_text(build(rows))
+        own[path] = reader
+    assert {path.name: _claims(path) for path in own} == {path.name: [reader] for path, reader in own.items()}
+    assert set(own.values()) == {reader.NAME for reader in READERS}
+
+
+def test_every_reader_names_what_it_claims_a_log_by() -> None:
+    for reader in READERS:
+        said = (sys.modules[reader.__name__].__doc__ or "").splitlines()  # type: ignore[attr-defined]
+        assert [line for line in said if line.startswith("Recognised by   ") and len(line.split()) > 4], reader.NAME
 
 
 def test_a_run_says_who_read_it_and_why(shared: Path) -> None:

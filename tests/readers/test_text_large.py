@@ -58,7 +58,7 @@ def test_blocks_hold_the_lines_of_the_whole(end: str, text: str, tmp_path: Path)
     lines, whole = lines_of_large(Source(str(write(tmp_path, "a.log", data)))), lines_of(data)
     assert [(t.text, t.count) for t in lines.templates] == [(t.text, t.count) for t in whole.templates]
     np.testing.assert_array_equal(lines.of, whole.of)
-    np.testing.assert_array_equal(lines.values, whole.values)
+    np.testing.assert_array_equal(lines.parts[0].values, whole.parts[0].values)
 
 
 @pytest.mark.usefixtures("all_are_large")
@@ -70,15 +70,48 @@ def test_blocks_hold_the_lines_of_the_whole(end: str, text: str, tmp_path: Path)
         b"\xef\xbb\xbf" + LOG,
         LOG + b"\0\n" + LOG,
         LOG + b"\xe9t\xe9\n" + LOG,
-        LOG.replace(b"\n", b"\r"),
     ],
-    ids=["gzip", "utf-16", "mark", "nul", "latin-1", "carriage returns"],
+    ids=["gzip", "utf-16", "mark", "nul", "latin-1"],
 )
 def test_what_needs_a_second_look_is_read_as_a_whole(data: bytes, tmp_path: Path) -> None:
     path = write(tmp_path, "a.log", data)
     with pytest.raises(UnusualTextError):
         lines_of_large(Source(str(path)))
     assert sum(len(run.series["train/loss"]) for run in read_runs(path)) >= 500
+
+
+@pytest.mark.usefixtures("all_are_large")
+def test_a_text_without_line_breaks_is_read_as_a_whole(tmp_path: Path) -> None:
+    with pytest.raises(UnusualTextError):
+        lines_of_large(Source(str(write(tmp_path, "a.log", b"loss 1 " * 10_000))))
+
+
+BARS = [b"%3d%%|##  | %d/900 [00:%02d<01:00, loss=%.3f]" % (i // 9, i, i % 60, 9 / (i + 1)) for i in range(900)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\r".join(BARS),
+        b"\r" + b"\r".join(BARS) + b"\r",
+        b"".join(bar + (b"\n" if i % 300 == 299 else b"\r") for i, bar in enumerate(BARS)),
+        b"started\n" + b"\r\r".join(BARS) + b"\r\n",
+        b"\r\n".join(BARS) + b"\r",
+        b"".join(bar + (b"\r\r\n" if i % 50 else b"\r") for i, bar in enumerate(BARS)),
+    ],
+    ids=["returns", "returns around", "now and then a line", "empty lines", "windows", "both"],
+)
+@pytest.mark.parametrize("block", [7, 1000])
+def test_a_progress_bar_in_blocks_says_what_the_whole_says(
+    data: bytes, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, "a.log", data)
+    whole = _told(read_runs(path))
+    monkeypatch.setattr(text_large, "LARGE", 1)
+    monkeypatch.setattr(text_large, "BLOCK_BYTES", block)
+    monkeypatch.setattr(text_large, "_LONGEST_LINE", 1000)
+    lines_of_large(Source(str(path)))
+    assert _told(read_runs(path)) == whole
 
 
 def test_small_files_and_pipes_are_read_as_a_whole(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainscope.readers import text_lines, text_numbers, text_templates, text_values
+from trainscope.readers import text_lines, text_numbers, text_pieces, text_templates, text_values
 from trainscope.readers.decode import decode
 from trainscope.readers.text_lines import blocks_of, lines_of, without_colours
 from trainscope.readers.text_numbers import Numbers, numbers_by_pattern, numbers_of
+from trainscope.readers.text_pieces import distinct_lines, found_in
 from trainscope.readers.text_values import is_clock
 
 WORDS = """
@@ -27,7 +28,7 @@ PIECES = WORDS.split()
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the fast way for small texts too."""
     monkeypatch.setattr(text_numbers, "_FEW", 0)
-    monkeypatch.setattr(text_values, "_FEW", 0)
+    monkeypatch.setattr(text_pieces, "SMALL", 0)
 
 
 def _soup(seed: int) -> bytes:
@@ -38,9 +39,8 @@ def _soup(seed: int) -> bytes:
 
 def _same(a: Numbers, b: Numbers) -> None:
     assert a.masked == b.masked
-    assert a.digits == b.digits
-    np.testing.assert_array_equal(a.offsets, b.offsets)
-    written = [a.digits[i:j] for i, j in zip(a.offsets[:-1], a.offsets[1:], strict=True)]
+    written = found_in(a.text, a.bounds)
+    assert written == found_in(b.text, b.bounds)
     np.testing.assert_array_equal(a.values, [text_values._Worth()[w] for w in written])
 
 
@@ -100,7 +100,7 @@ def test_words_that_are_numbers_share_the_template_of_digits(written: str, value
     )
     (template,) = lines.templates
     assert (template.text, template.count) == ("step \0: loss \0 (best \0)", 3)
-    np.testing.assert_array_equal(lines.values.reshape(3, 3)[:, 1], [2.5, value, -2.5])
+    np.testing.assert_array_equal(lines.parts[0].values.reshape(3, 3)[:, 1], [2.5, value, -2.5])
 
 
 def test_words_that_only_look_like_numbers_stay_words() -> None:
@@ -127,8 +127,11 @@ def test_colours_are_taken_off(written: str, shown: str) -> None:
     assert without_colours(written.encode()).decode() == shown
 
 
+@pytest.mark.parametrize("small", [True, False])
 @pytest.mark.parametrize("seed", range(20))
-def test_colours_are_those_of_the_pattern(seed: int) -> None:
+def test_colours_are_those_of_the_pattern(seed: int, small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not small:
+        monkeypatch.setattr(text_pieces, "SMALL", 0)
     pick = random.Random(seed)
     text = "".join(
         pick.choice(["\x1b[", "\x1b", "3", ";", "m", "K", "[", " ", "loss", "\n"]) for _ in range(300)
@@ -136,6 +139,43 @@ def test_colours_are_those_of_the_pattern(seed: int) -> None:
     assert without_colours(text) == text_lines._ANSI.sub(b"", text)
     plain = "".join(pick.choice(["\x1b[3m", "\x1b[0;1mx", "3", ";", "m", "loss", "\n"]) for _ in range(300)).encode()
     assert without_colours(plain) == text_lines._ANSI.sub(b"", plain)
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"a", b"a\nb\na", b"\n\na\n", b"b\n\nb\n\na"])
+def test_the_different_lines_come_in_the_order_of_their_first_ones(
+    text: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = text.split(b"\n")
+    for size in (text_pieces.SMALL, 0):
+        monkeypatch.setattr(text_pieces, "SMALL", size)
+        different, which = distinct_lines(text)
+        assert different == list(dict.fromkeys(lines))
+        assert [different[i] for i in which.tolist()] == lines
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("10:20:30,123", 37230.123),
+        ("10:20:30.123", 37230.123),
+        ("59:59", 3599.0),
+        ("1:02:03", 3723.0),
+        ("23:59:59", 86399.0),
+        ("1:2:3", 3723.0),
+        ("7,377", 7377.0),
+        ("12,345,678", 12345678.0),
+        ("-1,234.5", -1234.5),
+        ("1,23", math.nan),
+        ("1.2.3", math.nan),
+        ("5..6", math.nan),
+        ("1::2", math.nan),
+        ("1,,2", math.nan),
+    ],
+)
+def test_clocks_and_thousands_are_worth_what_they_say(written: str, value: float) -> None:
+    numbers = numbers_of(f"at {written} of 1.5, ".encode() * 3)
+    np.testing.assert_array_equal(numbers.values, [value, 1.5] * 3)
 
 
 @pytest.mark.parametrize("size", [1, 100, 1000])
@@ -146,8 +186,9 @@ def test_where_a_text_is_cut_makes_no_difference(size: int, monkeypatch: pytest.
     parts = lines_of(text)
     assert [t.text for t in parts.templates] == [t.text for t in whole.templates]
     assert [t.sample for t in parts.templates] == [t.sample for t in whole.templates]
-    for name in ("of", "start", "values"):
-        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+    np.testing.assert_array_equal(parts.of, whole.of)
+    np.testing.assert_array_equal(parts.parts[0].width, whole.parts[0].width)
+    np.testing.assert_array_equal(parts.parts[0].values, whole.parts[0].values)
 
 
 def test_lines_that_never_recur_are_forgotten_and_those_that_do_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +200,8 @@ def test_lines_that_never_recur_are_forgotten_and_those_that_do_are_kept(monkeyp
     assert kept["step \0 loss \0"] == 600
     assert len(kept) < 100
     rows = np.flatnonzero(lines.of == next(i for i, t in enumerate(lines.templates) if t.text == "step \0 loss \0"))
-    np.testing.assert_array_equal(lines.values[lines.start[rows] + 1], np.arange(600) + 0.5)
+    (part,) = lines.parts
+    np.testing.assert_array_equal(part.values[part.start()[rows] + 1], np.arange(600) + 0.5)
 
 
 @pytest.mark.parametrize(("written", "clock"), [("10:00:01", True), ("0:05", True), ("1.5", False), ("0:.", False)])

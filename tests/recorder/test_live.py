@@ -4,7 +4,7 @@ from trainscope.core.config import TrainScopeConfig
 from trainscope.probe import Boundary
 from trainscope.recorder.live import Live
 
-pytestmark = pytest.mark.slow  # imports torch
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("detector", ["changepoint", "expert_utilization_drift", "addressor_concentration_drift"])

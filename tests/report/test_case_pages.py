@@ -66,6 +66,7 @@ def plain(tree: Path, survey: CaseFile) -> list[tuple[CaseFile, int, int]]:
     return [(f, len(parsed(case_html.render(f)).tags), case_markdown.render(f).count("\n")) for f in files]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", hostile_names())
 def test_a_hostile_name_is_shown_and_does_nothing(name: str, plain: list[tuple[CaseFile, int, int]]) -> None:
     for file, tags, lines in plain:

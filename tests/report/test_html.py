@@ -74,6 +74,7 @@ def test_every_chart_has_a_text_alternative_with_numbers(several: Analysis):
         assert re.search(r'aria-label="[^"]*Starts at [\d.]', chart)
 
 
+@pytest.mark.slow
 def test_hostile_names_change_nothing_but_the_text(hostile: str, named):
     one, plain = named(hostile), named("plain")
     ours, benign = parsed(render(one.document, one.runs)), parsed(render(plain.document, plain.runs))

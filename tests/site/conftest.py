@@ -11,7 +11,7 @@ import pytest
 from trainscope.site.archive import archived
 from trainscope.site.serve import server_for
 
-from .builds import LOGS
+from .builds import LOGS, made
 from .runs import Layers, layers, record, rich, write
 
 CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
@@ -72,11 +72,29 @@ def address(built):
 @pytest.fixture
 def logs(tmp_path):
     """Return a folder with two logs that tell of different ends."""
-    home = tmp_path / "logs"
+    copy_logs(tmp_path / "logs")
+    return tmp_path / "logs"
+
+
+def copy_logs(home):
     home.mkdir()
     for name in ("loss_spike.jsonl", "healthy.jsonl"):
         shutil.copy(LOGS / name, home)
-    return home
+
+
+@pytest.fixture(scope="session")
+def first_site(tmp_path_factory):
+    """Return the site of these two logs, built once."""
+    home = tmp_path_factory.mktemp("first")
+    copy_logs(home / "logs")
+    made(home / "logs", home / "site")
+    return home / "site"
+
+
+@pytest.fixture
+def site(first_site, tmp_path):
+    """Return a copy of the site of the two logs, to build on."""
+    return shutil.copytree(first_site, tmp_path / "site")
 
 
 def hostile(names):

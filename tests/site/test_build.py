@@ -34,9 +34,7 @@ def test_the_same_logs_give_the_same_bytes_and_an_unchanged_site_is_left_alone(l
     assert again.size == second.size
 
 
-def test_only_what_changed_is_read_and_drawn_and_records_rebuild_the_site(logs, tmp_path):
-    site = tmp_path / "site"
-    made(logs, site)
+def test_only_what_changed_is_read_and_drawn_and_records_rebuild_the_site(logs, site, tmp_path):
     shutil.copy(LOGS / "nan.jsonl", logs)
     added = made(logs, site)
     assert (added.runs, added.read, added.drawn) == (3, 1, 1)

@@ -19,6 +19,7 @@ def test_a_short_series_is_kept_point_by_point():
     assert (curve.broken, curve.broken_count) == ([1, 3], 2)
 
 
+@pytest.mark.slow
 @given(st.integers(2 * BUCKETS + 1, 20_000), st.integers(0, 2**32 - 1))
 def test_an_envelope_keeps_the_greatest_the_least_and_every_share_with_a_nan(size, seed):
     rng = np.random.default_rng(seed)

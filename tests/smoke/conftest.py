@@ -27,6 +27,8 @@ from trainscope.smoke.run import Smoke, smoke
 SCRIPTS = Path(__file__).parent / "scripts"
 FOREVER = 10_000
 """Steps that no script reaches: the recorder does not end it."""
+COLD = ("plain", "compiled", "compiled_loss", "workers", "hugging_face", "accelerated", "lightning_module")
+"""Scripts that `once` starts in a process of their own: what they import, or start themselves, is part of the case."""
 
 
 class Recorded(NamedTuple):
@@ -65,13 +67,15 @@ def read_back(done: Smoke, out: Path) -> Recorded:
 
 
 @pytest.fixture
-def once(record: Record, tmp_path: Path, shared_folder: Path) -> Record:
+def once(record: Record, warm: Script, tmp_path: Path, shared_folder: Path) -> Record:
     """Record a command that several tests look at, the first time only, whichever process is first."""
 
     def call(*command: str) -> Recorded:
         folder = shared_folder / f"recorded-{hashlib.sha256(repr(command).encode()).hexdigest()[:16]}"
         if not folder.exists():
-            made = record(*command)
+            program = Path(command[1])
+            is_cold = program.parent != SCRIPTS or program.stem in COLD
+            made = record(*(command if is_cold else warm(*command)))
             (tmp_path / "recorded" / "smoke.pickle").write_bytes(pickle.dumps(made.smoke))
             try:
                 (tmp_path / "recorded").rename(folder)

@@ -82,14 +82,16 @@ def test_an_update_that_is_left_out_leaves_the_rest_of_the_training_as_if_it_had
     assert run.config["smoke.faults"] == "[]"
 
 
-def test_the_first_update_of_all_can_be_left_out(record: Record, plain: Callable[..., str]):
-    replay = record(*script("drawn"), skip=(0,), method="skip_update")
+def test_the_first_update_of_all_can_be_left_out(record: Record, warm_script: Script, plain: Callable[..., str]):
+    replay = record(*warm_script("drawn"), skip=(0,), method="skip_update")
     assert numbers(replay.output) == numbers(plain(script("drawn"), WITHOUT="0"))
     assert positions(replay.runs[0]) == [1, 2, 3, 4, 5]
 
 
-def test_leaving_out_no_update_trains_the_same_bit_by_bit(record: Record, plain: Callable[..., str]):
-    replay = record(*script("drawn", "norm"), skip=(), method="skip_update")
+def test_leaving_out_no_update_trains_the_same_bit_by_bit(
+    record: Record, warm_script: Script, plain: Callable[..., str]
+):
+    replay = record(*warm_script("drawn", "norm"), skip=(), method="skip_update")
     assert numbers(replay.output) == numbers(plain(script("drawn", "norm")))
 
 
@@ -132,9 +134,11 @@ def test_a_replay_that_drops_nothing_trains_the_same_bit_by_bit(
     assert numbers(record(*warm_script("plain"), skip=()).output) == numbers(plain(script("plain")))
 
 
-def test_a_stream_that_one_process_reads_for_all_has_the_batches_of_all_at_each_step(record: Record):
+def test_a_stream_that_one_process_reads_for_all_has_the_batches_of_all_at_each_step(
+    record: Record, warm_script: Script
+):
     pytest.importorskip("accelerate")
-    alone = record(*script("dispatched"), skip=(2, 5))
+    alone = record(*warm_script("dispatched"), skip=(2, 5))
     assert positions(alone.runs[0]) == [0, 1, 3, 4, 6, 7]
     ranks = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone")
     launch = (*ranks, str(SCRIPTS / "dispatched.py"))
@@ -156,10 +160,10 @@ def test_a_batch_of_a_second_epoch_can_be_dropped(record: Record, warm_script: S
 
 
 @pytest.mark.parametrize("how", ["draw", "load"])
-def test_batches_that_a_script_leaves_out_itself_count_too(record: Record, how: str):
-    whole = record(*script("leaving_out", how)).runs[0]
+def test_batches_that_a_script_leaves_out_itself_count_too(record: Record, warm_script: Script, how: str):
+    whole = record(*warm_script("leaving_out", how)).runs[0]
     # Six batches an epoch; the last one of the first and the second of the next are among those left out.
     assert positions(whole) == [0, 3, 4, 6, 8, 9, 10, 11]
     assert set(whole.series["batch/count"].value) == {1.0}
-    replay = record(*script("leaving_out", how), skip=(4, 8)).runs[0]
+    replay = record(*warm_script("leaving_out", how), skip=(4, 8)).runs[0]
     assert positions(replay) == [0, 3, 6, 9, 10, 11]

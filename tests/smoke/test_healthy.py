@@ -9,7 +9,7 @@ import pytest
 from trainscope.core.finding import Severity
 from trainscope.detectors import DETECTORS
 
-from .conftest import Record, numbers, script
+from .conftest import Record, Script, numbers, script
 
 pytestmark = pytest.mark.slow
 EXACT = ("step_accounting", "optimizer_state", "stale_gradients", "parameters_not_training")
@@ -17,12 +17,11 @@ EXACT = ("step_accounting", "optimizer_state", "stale_gradients", "parameters_no
 
 @pytest.mark.parametrize("name", ["asks_first", "taking_turns"])
 def test_an_unusual_training_is_recorded_bit_by_bit_and_not_flagged(
-    name: str, record: Record, plain: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    name: str, record: Record, warm_script: Script, plain: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("STEPS", "12")
-    command = script(name)
-    made = record(*command)
-    assert numbers(made.output) == numbers(plain(command))
+    made = record(*warm_script(name))
+    assert numbers(made.output) == numbers(plain(script(name)))
     assert made.smoke.steps >= 12
     assert made.smoke.faults == ()
     for detector in DETECTORS:

@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from store.runs import NAMES, block, config, make, plain_read, record, value
 from trainscope.store import spikes
 from trainscope.store.reader import RunReader
@@ -50,6 +52,7 @@ def test_a_window_cut_short_by_the_end_has_the_steps_there_are(tmp_path):
     assert RunReader(writer.path).manifest.windows[0].step == 2
 
 
+@pytest.mark.slow
 def test_a_diverging_run_cannot_fill_the_disk_with_windows(tmp_path, monkeypatch):
     monkeypatch.setattr(spikes, "MAX_WINDOWS", 10)
     writer = RunWriter.create(config(tmp_path, spike_window_before=1, spike_window_after=1), meta={})

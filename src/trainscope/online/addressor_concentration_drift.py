@@ -9,7 +9,11 @@ from trainscope.online.concentration import Concentration
 
 
 class AddressorConcentrationDrift(Concentration):
-    """Concentration of addressing over the slots of a memory bank."""
+    """Concentration of addressing over the slots of a memory bank.
+
+    None of 12 healthy trainings was flagged (4,800 settled steps; 95 %: at most 7.7 alarms in 10,000). It comes 0 to 11
+    steps before a tenfold loss, and mostly not before the loss is clearly up (docs/evidence.md, "Early warnings").
+    """
 
     signal: ClassVar[Signal] = "addressor_share"
 

@@ -9,7 +9,11 @@ from trainscope.online.concentration import Concentration
 
 
 class ExpertUtilizationDrift(Concentration):
-    """Concentration of routing. Healthy runs were seen with single steps up to 0.87, hence three in a row."""
+    """Concentration of routing. Healthy runs were seen with single steps up to 0.87, hence three in a row.
+
+    None of 12 healthy trainings was flagged (4,800 settled steps; 95 %: at most 7.7 alarms in 10,000). It comes 0 to 9
+    steps before a tenfold loss, and mostly not before the loss is clearly up (docs/evidence.md, "Early warnings").
+    """
 
     signal: ClassVar[Signal] = "router_share"
 

@@ -69,10 +69,12 @@ def runs_of_part(table: Table, source: Source, shape: Shape, name: str) -> list[
         return []
     axis = mend_counter(choose_axis(table, shape.step), table)
     table.notes.extend(axis.notes)
-    rows = np.flatnonzero(axis.usable)
-    if not len(rows):
+    if not axis.usable.any():
         raise NoDataError(f"{source.given}: no row has a usable step in the column {shown(axis.column or '')}")
-    table, step = table.take(rows) if len(rows) < table.rows else table, axis.step[rows]
+    step = axis.step
+    if not axis.usable.all():
+        rows = np.flatnonzero(axis.usable)
+        table, step = table.take(rows), step[rows]
     pieces = launches_of(table, step, axis)
     runs = []
     for number, piece in enumerate(pieces, 1):
@@ -124,7 +126,9 @@ def _tidy(config: Mapping[str, object]) -> dict[str, str | int | float | bool | 
 
 def _series(name: str, step: IntArray, value: FloatArray, rows: Mask, time: FloatArray | None) -> Series:
     """Return the points of one metric, sorted, the last of each step."""
-    at = np.flatnonzero(rows) if not rows.all() else np.arange(len(rows))
+    if rows.all() and (step[1:] > step[:-1]).all():
+        return Series(name, step, value, time if time is None or np.isfinite(time).all() else None)
+    at = np.flatnonzero(rows)
     steps = step[at]
     if (np.diff(steps) <= 0).any():
         order = np.argsort(steps, kind="stable")

@@ -34,7 +34,7 @@ def launches_of(table: Table, step: IntArray, axis: Axis) -> list[Launch]:
     if axis.kind == "row" or main is None:
         return [Launch(table, step, [], None)]
     rows = np.flatnonzero(main.has)
-    seams, late = find_seams(step[rows])
+    seams, late = find_seams(step if len(rows) == len(step) else step[rows])
     seams = [_at_row(seam, rows, step) for seam in seams]
     starts = [0, *(seam.row for seam in seams if seam.kind == "restart"), table.rows]
     if len(starts) == 2:

@@ -67,7 +67,10 @@ def repeat_notes(table: Table, step: IntArray, metrics: Sequence[str], keep: Mas
 
 def _repeats(column: Column, step: IntArray, keep: Mask) -> _Repeats:
     rows = np.flatnonzero(column.has & keep)
-    order = rows[np.argsort(step[rows], kind="stable")]
+    steps = step if len(rows) == len(step) else step[rows]
+    if (steps[1:] > steps[:-1]).all():
+        return _Repeats(step[:0], 0)
+    order = rows[np.argsort(steps, kind="stable")]
     steps, value = step[order], column.value[order]
     same = (value[1:] == value[:-1]) | (np.isnan(value[1:]) & np.isnan(value[:-1]))
     repeated = steps[:-1][(steps[1:] == steps[:-1]) & ~same]

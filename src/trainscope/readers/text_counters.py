@@ -47,18 +47,35 @@ class Counter:
 
 def counters_of(kinds: Sequence[LineKind], records: Records) -> list[Counter]:
     """Return every counter of the lines, by what it counts, over the records."""
-    found: dict[tuple[Role, str], Counter] = {}
-    for k, of in zip(kinds, records.of, strict=True):
+    places: dict[tuple[Role, str], list[tuple[int, int]]] = {}
+    for number, k in enumerate(kinds):
         for i in k.counters():
-            f = k.fields[i]
-            key = counts_what(f)
-            if key not in found:
-                empty = np.full(records.count, np.nan)
-                found[key] = Counter(f, empty, empty.copy())
-            found[key].value[of] = k.values[:, i]
-            if i + 1 < len(k.fields) and k.fields[i + 1].role is Role.TOTAL:
-                found[key].total[of] = k.values[:, i + 1]
-    return list(found.values())
+            places.setdefault(counts_what(k.fields[i]), []).append((number, i))
+    return [_counter(found, kinds, records) for found in places.values()]
+
+
+def _counter(places: Sequence[tuple[int, int]], kinds: Sequence[LineKind], records: Records) -> Counter:
+    """Return what the fields at these places, of which kind and which of its fields, count over the records."""
+    first, i = places[0]
+    totals = [
+        (number, at + 1)
+        for number, at in places
+        if at + 1 < len(kinds[number].fields) and kinds[number].fields[at + 1].role is Role.TOTAL
+    ]
+    return Counter(kinds[first].fields[i], *(joined(where, kinds, records) for where in (places, totals)))
+
+
+def joined(places: Sequence[tuple[int, int]], kinds: Sequence[LineKind], records: Records) -> FloatArray:
+    """Return (records,) what the fields at these places say, the last one of each record; NaN where none does."""
+    if len(places) == 1:
+        ((number, i),) = places
+        return records.spread(number, kinds[number].values[:, i])
+    if not places:
+        return np.broadcast_to(np.nan, records.count)
+    out = np.full(records.count, np.nan)
+    for number, i in places:
+        out[records.of[number]] = kinds[number].values[:, i]
+    return out
 
 
 def of_bar(bar: LineKind, records: Records) -> Counter | None:
@@ -78,20 +95,22 @@ def of_bar(bar: LineKind, records: Records) -> Counter | None:
 
 def carried(value: FloatArray) -> FloatArray:
     """Return (n,) values with the last known one wherever none is known."""
+    if np.isfinite(value).all():
+        return value
     at = np.maximum.accumulate(np.where(np.isfinite(value), np.arange(len(value)), -1))
     return np.where(at >= 0, value[np.maximum(at, 0)], np.nan)
 
 
 def own_counter(counters: Sequence[Counter], training: NDArray[np.bool_]) -> tuple[Counter, Counter | None] | None:
     """Return the counter of the training records, and the epoch it starts again with, if it does."""
-    usable = [c for c in counters if _is_usable(c.value[training])]
+    usable = [c for c in counters if _is_usable(_given(c.value, training), int(np.count_nonzero(training)))]
     steps = sorted((c for c in usable if c.field.role is not Role.EPOCH), key=_priority)
     epoch = next((c for c in usable if c.field.role is Role.EPOCH), None)
     for c in steps:
-        value = c.value[training]
-        given = value[np.isfinite(value)]
-        if (np.diff(given) < 0).mean() <= 0.01 or (np.diff(given) < 0).sum() <= 2:
-            return c, None if epoch is None or not (np.diff(given) < 0).any() else epoch
+        given = _given(c.value, training)
+        falls = np.count_nonzero(given[1:] < given[:-1])
+        if falls <= 2 or falls / (len(given) - 1) <= 0.01:
+            return c, epoch if falls else None
     if steps:
         return steps[0], epoch
     return (epoch, None) if epoch is not None else None
@@ -104,12 +123,17 @@ def _priority(c: Counter) -> tuple[int, int]:
     return role, _ORDER.get(plain_name(c.field.name), len(_ORDER))
 
 
-def _is_usable(value: FloatArray) -> bool:
-    given = value[np.isfinite(value)]
-    if len(given) < _SURE * len(value) or len(given) < 2:
+def _given(value: FloatArray, rows: NDArray[np.bool_]) -> FloatArray:
+    """Return the numbers that these rows say."""
+    there = np.isfinite(value) & rows
+    return value if there.all() else value[there]
+
+
+def _is_usable(given: FloatArray, rows: int) -> bool:
+    if len(given) < _SURE * rows or len(given) < 2:
         return False
     whole = (given == np.floor(given)) & (np.abs(given) < 2.0**53)
-    return bool(whole.all()) and bool((given != given[0]).any()) and bool((np.diff(given) > 0).any())
+    return bool(whole.all()) and bool((given[1:] > given[:-1]).any())
 
 
 def numbered(turn: FloatArray, count: FloatArray) -> FloatArray:
@@ -152,11 +176,12 @@ def pass_length(counter: Counter, training: NDArray[np.bool_]) -> int:
 
     The end is the N of n/N, or where no N is said, what it came to each time.
     """
-    rows = np.flatnonzero(training & np.isfinite(counter.value))
-    step, total = counter.value[rows], counter.total[rows]
-    falls = np.flatnonzero(np.diff(step) < 0)
+    step = _given(counter.value, training)
+    falls = np.flatnonzero(step[1:] < step[:-1])
     if len(falls) < 2:
         return 0
+    rows = np.flatnonzero(training & np.isfinite(counter.value))
+    total = counter.total[rows]
     interval = np.median(np.diff(step)[np.diff(step) > 0]) if (np.diff(step) > 0).any() else 1
     said = total[np.isfinite(total)]
     end = float(said[0]) if len(said) >= _SURE * len(rows) and (said == said[0]).all() else float(np.max(step[falls]))

@@ -13,6 +13,7 @@ from trainscope.core.run import FloatArray, IntArray
 from trainscope.readers.text_columns import named_by_header, without_counts
 from trainscope.readers.text_fields import Field, Layout, layout_of, without_bars
 from trainscope.readers.text_lines import Lines
+from trainscope.readers.text_rows import rows_of
 from trainscope.readers.text_words import COUNTERS, Role
 
 FEWEST = 3
@@ -130,27 +131,13 @@ def _distinct(fields: Sequence[Field]) -> list[int]:
 
 
 def kinds_of(lines: Lines) -> list[LineKind]:
-    """Return the lines whose numbers have the same names, with the numbers, kind by kind."""
-    few = len(lines.templates) < np.iinfo(np.int16).max  # small integers are sorted without comparing them
-    order = np.argsort(lines.of.astype(np.int16) if few else lines.of, kind="stable")
-    ends = np.cumsum(np.bincount(lines.of + 1, minlength=len(lines.templates) + 1))
-    return [_kind_of(group, lines, order, ends) for group in grouped(lines)]
-
-
-def _kind_of(group: _Group, lines: Lines, order: IntArray, ends: IntArray) -> LineKind:
-    parts = [order[ends[number] : ends[number + 1]] for number, _ in group.templates]
-    rows = np.concatenate(parts) if len(parts) > 1 else parts[0]
-    values = np.empty((len(rows), len(group.keep)), order="F")  # it is read column by column
-    at = 0
-    for part, (_, pick) in zip(parts, group.templates, strict=True):
-        first = lines.start[part]
-        for column, place in enumerate(pick):
-            values[at : at + len(part), column] = lines.values[first + place]
-        at += len(part)
-    if len(parts) > 1:
-        in_turn = np.argsort(rows, kind="stable")
-        rows, values = rows[in_turn], np.asfortranarray(values[in_turn])
-    return LineKind(tuple(group.layout.fields[j] for j in group.keep), group.layout.phase, rows, values)
+    """Return the lines whose numbers have the same names, with the numbers, kind by kind. The lines lose theirs."""
+    groups = list(grouped(lines))
+    out = []
+    for group, rows in zip(groups, rows_of([g.templates for g in groups], lines), strict=True):
+        fields = tuple(group.layout.fields[j] for j in group.keep)
+        out.append(LineKind(fields, group.layout.phase, rows.line, rows.values))
+    return out
 
 
 def without_rows_of_other_ranks(k: LineKind) -> LineKind:

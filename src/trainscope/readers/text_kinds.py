@@ -172,7 +172,15 @@ def _side(phase: str) -> str:
 
 def _moves(value: FloatArray) -> bool:
     # A column that moves at all mostly moves at its beginning, and to look there costs nothing.
-    return any(len(np.unique(part[np.isfinite(part)])) >= FEWEST for part in (value[:_ENOUGH], value))
+    return _takes_values(value[:_ENOUGH]) or _takes_values(value)
+
+
+def _takes_values(value: FloatArray) -> bool:
+    """Tell whether an array holds ``FEWEST`` different finite numbers."""
+    rest = value[np.isfinite(value)]
+    for _ in range(FEWEST - 1):
+        rest = rest[rest != rest[:1]]
+    return len(rest) > 0
 
 
 def _changes(value: FloatArray) -> bool:

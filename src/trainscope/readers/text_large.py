@@ -56,19 +56,22 @@ def _blocks(path: Path) -> Iterator[bytes]:
         file.seek(0)
         while part := file.read(BLOCK_BYTES):
             rest += part
-            end = rest.rfind(b"\n")
-            if end >= 0:
+            if (end := rest.rfind(b"\n")) >= 0:
                 yield _checked(rest[:end])
                 rest = rest[end + 1 :]
+            elif (end := rest.rfind(b"\r", 0, -1)) >= 0:  # a progress bar that goes on and on
+                yield _checked(rest[: end + 1])
+                rest = rest[end + 1 :]
             elif len(rest) > _LONGEST_LINE * BLOCK_BYTES:
-                raise UnusualTextError  # all one line, or lines that end as nobody's do today
+                raise UnusualTextError  # all one line
     if rest:
         yield _checked(rest)
 
 
 def _check_kind(start: bytes) -> None:
     text = decode(start)
-    if text.binary or text.notes or not start.startswith(text.data) or decompress(start)[0] != start:
+    same = start.replace(b"\r", b"\n").startswith(text.data.replace(b"\r", b"\n"))
+    if text.binary or text.notes or not same or decompress(start)[0] != start:
         raise UnusualTextError
 
 

@@ -13,19 +13,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trainscope.core.run import FloatArray, IntArray
 from trainscope.readers.text_numbers import numbers_of
+from trainscope.readers.text_parts import Filling, Part
+from trainscope.readers.text_pieces import replaced
 from trainscope.readers.text_templates import MAX_NUMBERS, Templates
 
 MASK = "\0"
 """What stands for a number in a template; the decoder leaves no NUL in a text."""
-_T = TypeVar("_T", bound=np.generic)
 
 BLOCK_BYTES = 1 << 20
 """What is worked on at a time."""
@@ -54,15 +53,10 @@ class Lines:
     templates: tuple[Template, ...]
     of: NDArray[np.int32]
     """(lines,) index of each line's template, -1 where it has none."""
-    start: IntArray
-    """(lines,) where the line's numbers begin in `values`."""
-    values: FloatArray
+    parts: list[Part]
+    """The numbers of all lines. Who takes what counts of them empties the list: they are most of what a text takes."""
     overlong: int = 0
     """Lines of more than ``MAX_TEMPLATE`` bytes or ``MAX_NUMBERS`` numbers, which were not looked at."""
-
-    def without_values(self) -> Lines:
-        """Return the lines without their numbers, which are most of what they take."""
-        return replace(self, start=self.start[:0].copy(), values=self.values[:0].copy())  # a view would keep them
 
 
 def lines_of(data: bytes | Iterable[bytes]) -> Lines:
@@ -76,21 +70,19 @@ def lines_of(data: bytes | Iterable[bytes]) -> Lines:
     """
     known = Templates()
     of: list[NDArray[np.int32]] = []
-    counts: list[NDArray[np.int32]] = []
-    values: list[FloatArray] = []
+    filling = Filling()
     for block in blocks_of(data) if isinstance(data, bytes) else data:
         at, width, value = known.settled(numbers_of(_plain(block)))
         of.append(at)
-        counts.append(width)
-        values.append(value)
+        filling.add(width, value)
         known.forget_singles(of)
-    return _joined(known, of, counts, values)
+    return _joined(known, of, filling.parts())
 
 
 def blocks_of(data: bytes) -> Iterator[bytes]:
     """Cut a text into blocks of whole lines, without the line break at the end of each."""
     start, stop = 0, len(data) - data.endswith(b"\n")  # what follows the last line break is no line
-    while start < stop:
+    while start <= stop and data:
         end = data.find(b"\n", start + BLOCK_BYTES, stop)
         end = stop if end < 0 else end
         yield data[start:end]
@@ -108,10 +100,8 @@ def _plain(block: bytes) -> bytes:
     return block
 
 
-def _joined(
-    known: Templates, of: list[NDArray[np.int32]], counts: list[NDArray[np.int32]], values: list[FloatArray]
-) -> Lines:
-    lines, width = _emptied(of, np.int32), _emptied(counts, np.int32)
+def _joined(known: Templates, of: list[NDArray[np.int32]], parts: list[Part]) -> Lines:
+    lines = _emptied(of)
     seen = np.bincount(lines, minlength=len(known.texts))
     usable = np.array([bool(t) for t in known.texts], bool) & (np.array(known.widths, np.int64) <= MAX_NUMBERS)
     number = np.full(len(known.texts), -1, np.int32)
@@ -125,13 +115,7 @@ def _joined(
         for i in np.flatnonzero(usable).tolist()
     )
     overlong = sum(int(n) for i, n in enumerate(seen) if known.widths[i] > MAX_NUMBERS)
-    return Lines(
-        templates,
-        number[lines],
-        np.cumsum(width, dtype=np.int64) - width,
-        _emptied(values, np.float64),
-        overlong,
-    )
+    return Lines(templates, number[lines], parts, overlong)
 
 
 def without_colours(block: bytes) -> bytes:
@@ -147,16 +131,15 @@ def without_colours(block: bytes) -> bytes:
     last = text[end - 1]
     if (text[begin + 1] != _BRACKET).any() or ((last < 0x40) | (last > 0x7E)).any():
         return _ANSI.sub(b"", block)  # others than colours, or broken ones
-    inside = np.zeros(len(text), np.int8)
-    inside[begin] += 1
-    inside[end] -= 1
-    inside = np.cumsum(inside, dtype=np.int8, out=inside)
-    return bytes(text[:-2][inside[:-2] == 0])
+    bounds = np.empty(2 * len(begin) + 2, np.int32)
+    bounds[0], bounds[-1] = 0, len(block)
+    bounds[1:-1:2], bounds[2:-1:2] = begin, end
+    return replaced(block, bounds, b"")
 
 
-def _emptied(parts: list[NDArray[_T]], dtype: type[_T]) -> NDArray[_T]:
+def _emptied(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
     """Join arrays, each of which is given up as soon as it is copied: they are not in memory twice."""
-    out = np.empty(sum(map(len, parts)), dtype)
+    out = np.empty(sum(map(len, parts)), np.int32)
     at = 0
     parts.reverse()
     while parts:

@@ -23,6 +23,7 @@ from trainscope.readers.assemble import Shape, runs_of
 from trainscope.readers.notes import counted, quoted
 from trainscope.readers.source import Head, Source
 from trainscope.readers.table import ABSENT, NUMBER, Column, Table, check_size
+from trainscope.readers.text_counters import joined
 from trainscope.readers.text_groups import LineKind
 from trainscope.readers.text_kinds import metric_kinds
 from trainscope.readers.text_large import UnusualTextError, is_large, lines_of_large
@@ -134,7 +135,6 @@ def table_of(lines: Lines, source: Source) -> Table:
         If it holds no lines of metrics.
     """
     kinds, bars = _kinds(lines)
-    lines = lines.without_values()  # the kinds have those that count
     if not kinds:
         raise NoReaderError(source.given, f"{NOTHING}: no line recurs with numbers under the name of a metric")
     kinds = named(kinds, lines)
@@ -170,17 +170,18 @@ def _said(kinds: list[LineKind], lines: Lines, steps: Steps, columns: dict[str, 
 
 
 def _columns(kinds: list[LineKind], records: Records) -> tuple[dict[str, Column], list[Note]]:
+    places: dict[str, list[tuple[int, int]]] = {}
+    for number, k in enumerate(kinds):
+        for i in k.metrics():
+            if k.column[i]:
+                places.setdefault(k.column[i], []).append((number, i))
     columns: dict[str, Column] = {}
     constant: list[str] = []
-    for k, of in zip(kinds, records.of, strict=True):
-        for i in k.metrics():
-            name = k.column[i]
-            if not name:
-                continue
-            if name not in columns:
-                columns[name] = Column(np.full(records.count, np.nan), np.full(records.count, ABSENT, np.uint8))
-            columns[name].value[of] = k.values[:, i]
-            columns[name].state[of] = NUMBER
+    for name, where in places.items():
+        state = np.full(records.count, ABSENT, np.uint8)
+        for number, _ in where:
+            state[records.of[number]] = NUMBER
+        columns[name] = Column(joined(where, kinds, records), state)
     for name, column in list(columns.items()):
         value = column.value[column.has]
         if not is_known(name) and kind(name) in (Kind.OTHER, Kind.PROGRESS) and (value == value[0]).all():

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.core.run import FloatArray
+from trainscope.readers.text_pieces import Bounds, replaced
 from trainscope.readers.text_values import values_of
 
 NUMBER = re.compile(rb"(?:(?<![\w.])[-+](?=\.?\d))?(?:(?<!\w)\d|(?<![\w.])\.(?=\d))[\d.,:]*(?<![,:])(?:[eE][-+]?\d+)?")
@@ -58,75 +59,76 @@ class Numbers:
     masked: bytes
     """The text, a NUL for each number."""
     values: FloatArray
-    digits: bytes
-    """The numbers as written, one after the other."""
-    offsets: NDArray[np.int32]
-    """(n + 1,) where each begins in `digits`."""
+    text: bytes
+    bounds: Bounds
+    """Where each number begins and ends in `text`."""
 
-    def text(self, number: int) -> bytes:
+    def written(self, number: int) -> bytes:
         """Return a number as written, without a plus sign."""
-        return self.digits[self.offsets[number] : self.offsets[number + 1]].removeprefix(b"+")
+        begin, end = self.bounds[2 * number + 1 : 2 * number + 3].tolist()
+        return self.text[begin:end].removeprefix(b"+")
 
 
 def numbers_of(block: bytes) -> Numbers:
     """Return the numbers of a block of text, which holds no NUL."""
-    places = None if len(block) < _FEW else _places(block)
+    if len(block) < _FEW:
+        return numbers_by_pattern(block)
+    text = b"".join((_BEFORE, block, _AFTER))
+    flags = np.frombuffer(text.translate(_FLAGS), np.uint8)
+    places = _places(flags)
     if places is None:
         return numbers_by_pattern(block)
-    padded, begin, end = places
-    inside = np.zeros(len(padded), np.int8)
-    inside[begin] = 1
-    inside[end] = -1
-    within = np.cumsum(inside, dtype=np.int8, out=inside).view(np.bool_)
-    digits = padded[within].tobytes()
-    masked = padded.copy()
-    masked[begin] = 0
-    keep = ~within
-    keep[begin] = True
-    body = slice(len(_BEFORE), -len(_AFTER))
-    text = masked[body][keep[body]].tobytes()
-    offsets = np.zeros(len(begin) + 1, np.int32)
-    np.cumsum(end - begin, out=offsets[1:])
-    return Numbers(text, values_of(digits, offsets), digits, offsets)
+    bounds = np.empty(2 * len(places[0]) + 2, np.int32)
+    bounds[0], bounds[-1] = len(_BEFORE), len(text) - len(_AFTER)
+    bounds[1:-1:2], bounds[2:-1:2] = places
+    return _taken(text, bounds)
 
 
 def numbers_by_pattern(block: bytes) -> Numbers:
     """Return the numbers of a block of text, found one after the other."""
-    written = NUMBER.findall(block)
-    offsets = np.zeros(len(written) + 1, np.int32)
-    np.cumsum(np.fromiter(map(len, written), np.int32, count=len(written)), out=offsets[1:])
-    digits = b"".join(written)
-    return Numbers(NUMBER.sub(b"\0", block), values_of(digits, offsets), digits, offsets)
+    places = [place for found in NUMBER.finditer(block) for place in found.span()]
+    return _taken(block, np.array([0, *places, len(block)], np.int32))
 
 
-def _places(block: bytes) -> tuple[NDArray[np.uint8], Indices, Indices] | None:
-    """Return the padded text, and where each number begins, its sign included, and ends; None where it is too odd."""
-    raw = b"".join((_BEFORE, block, _AFTER))
-    padded = np.frombuffer(raw, np.uint8)
-    flags = np.frombuffer(raw.translate(_FLAGS), np.uint8)
-    inner = flags & _INNER
+def _taken(text: bytes, bounds: Bounds) -> Numbers:
+    return Numbers(replaced(text, bounds, b"\0"), values_of(text, bounds), text, bounds)
+
+
+def _places(flags: Flags) -> tuple[Indices, Indices] | None:
+    """Return where each number begins, its sign included, and where it ends; None where the text is too odd."""
+    inner = _inner(flags)
     edges = np.flatnonzero(inner[1:] != inner[:-1]) + 1
     begin, end = edges[::2].copy(), edges[1::2].copy()
-    start = begin.copy()
-    first = flags[begin]
-    live = (first & _DIGIT != 0) & (flags[begin - 1] & _WORD == 0)
+    start, stop = begin.copy(), end.copy()
+    live = (flags[begin] & _DIGIT != 0) & (flags[begin - 1] & _WORD == 0)
     rest = np.flatnonzero(~live & (end - begin > 1))
     if len(rest):
         later = _later_starts(flags, begin[rest], end[rest])
         found = later >= 0
         live[rest[found]] = True
         start[rest[found]] = later[found]
-    stop = end.copy()
     trailing = np.flatnonzero(live & (flags[end - 1] & _BREAK != 0))
     while len(trailing):
         stop[trailing] -= 1
         trailing = trailing[flags[stop[trailing] - 1] & _BREAK != 0]
     if not _take_powers(flags, begin, end, start, stop, live):
         return None
-    chosen = np.flatnonzero(live)
-    start, stop = start[chosen], stop[chosen]
-    signed = (flags[start - 1] & _SIGN != 0) & (flags[start - 2] & (_WORD | _POINT) == 0)
-    return padded, start - signed, stop
+    if not live.all():
+        start, stop = start[live], stop[live]
+    signed = np.flatnonzero(flags[start - 1] & _SIGN)
+    signed = signed[flags[start[signed] - 2] & (_WORD | _POINT) == 0]
+    start[signed] -= 1
+    return start, stop
+
+
+def _inner(flags: Flags) -> Mask:
+    """Return which bytes may be of a number: digits, points beside others of them, commas and colons between others."""
+    run = flags & _INNER != 0
+    before, body, after = run[:-2], flags[1:-1], run[2:]
+    beside, between = (body & _POINT != 0) & (before | after), (body & _BREAK != 0) & before & after
+    out = np.zeros(len(flags), np.bool_)
+    out[1:-1] = (body & _DIGIT != 0) | beside | between
+    return out
 
 
 def _later_starts(flags: Flags, begin: Indices, end: Indices) -> Indices:

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from trainscope.core.run import IntArray
+from trainscope.core.run import FloatArray, IntArray
 from trainscope.readers.text_groups import LineKind
 from trainscope.readers.text_lines import Lines
 
@@ -30,11 +30,22 @@ class Records:
     line: IntArray
     """(count,) first line of each record."""
 
+    def spread(self, kind: int, values: FloatArray) -> FloatArray:
+        """Return (count,) what the lines of a kind say, NaN for records without one; not to be written to."""
+        of = self.of[kind]
+        if len(of) == self.count and (of[1:] > of[:-1]).all():
+            return values
+        out = np.full(self.count, np.nan)
+        out[of] = values
+        return out
+
 
 def records_of(kinds: Sequence[LineKind], lines: Lines) -> Records:
     """Return the records that the lines of metrics make up."""
+    if len(kinds) == 1 and kinds[0].counts:
+        return Records(len(kinds[0]), (np.arange(len(kinds[0])),), kinds[0].line)
     line = np.concatenate([k.line for k in kinds])
-    which = np.concatenate([np.full(len(k), i) for i, k in enumerate(kinds)])
+    which = np.concatenate([np.full(len(k), i, np.int32) for i, k in enumerate(kinds)])
     order = np.argsort(line, kind="stable")
     line, which = line[order], which[order]
     simple = all(k.counts for k in kinds)
@@ -61,26 +72,27 @@ def _is_quiet(text: str) -> bool:
     return not bare or (text.lstrip().startswith("|") and bare.endswith("/") and "\0" not in text)
 
 
-def _blocks(kinds: Sequence[LineKind], line: IntArray, which: NDArray[np.int64], walls: IntArray) -> IntArray:
+def _blocks(kinds: Sequence[LineKind], line: IntArray, which: NDArray[np.int32], walls: IntArray) -> IntArray:
     names = [frozenset(f.name for f in k.fields if f.name) for k in kinds]
-    strong = [k.counts and (bool(k.metrics()) or _heads(n, line, which, walls)) for n, k in enumerate(kinds)]
-    record = np.empty(len(line), np.int64)
-    number, last = -1, -1
+    strong = np.array([k.counts and (bool(k.metrics()) or _heads(n, line, which, walls)) for n, k in enumerate(kinds)])
+    named = np.array([bool(name) for name in names])
+    wall = walls[line]
+    again = (which[1:] == which[:-1]) & named[which[1:]]
+    begins = np.append(True, strong[which[1:]] | (wall[1:] != wall[:-1]) | again)
     held: set[str] = set()
-    for row, (k, wall) in enumerate(zip(which.tolist(), walls[line].tolist(), strict=True)):
-        joins = number >= 0 and wall == last and not held & names[k]
-        if strong[k]:
-            joins = False
-        if not joins:
-            number += 1
+    last = -1
+    for row in np.flatnonzero(~begins).tolist():  # those that begin no record for sure
+        if row - 1 != last:
+            held = set(names[which[row - 1]])
+        if held & names[which[row]]:
+            begins[row] = True
             held = set()
-        held |= names[k]
-        record[row] = number
-        last = wall
-    return record
+        held |= names[which[row]]
+        last = row
+    return np.cumsum(begins) - 1
 
 
-def _heads(kind: int, line: IntArray, which: NDArray[np.int64], walls: IntArray) -> bool:
+def _heads(kind: int, line: IntArray, which: NDArray[np.int32], walls: IntArray) -> bool:
     """Tell whether lines such as "Epoch 7" stand above what they count, by the first of them.
 
     A warning between one and its metrics must not tie it to the metrics of the epoch before.

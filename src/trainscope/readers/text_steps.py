@@ -114,7 +114,7 @@ def main_kinds(kinds: Sequence[LineKind]) -> list[int]:
 def _settled(found: tuple[Counter, Counter | None], counters: Sequence[Counter], training: NDArray[np.bool_]) -> Steps:
     counter, epoch = found
     said = shown(counter.field.name) if counter.field.name else "the progress n/N"
-    value, notes = counter.value.copy(), []
+    value, notes = counter.value, []
     if counter.field.role is Role.EPOCH:
         return Steps("epoch", _placed(value, training), None, said, training)
     length = epoch_length(counter, epoch, training) if epoch is not None else pass_length(counter, training)
@@ -151,13 +151,15 @@ def _with_other_counters(value: FloatArray, training: NDArray[np.bool_], counter
     """Fill in what records of other kinds count by another word: ``step 100: val loss`` between ``iter 100: loss``."""
     out = value.copy()
     for c in counters:
-        if c.field.role is Role.STEP:
+        if c.field.role is Role.STEP and not (training | np.isfinite(out)).all():
             out = np.where(np.isfinite(out) | training, out, c.value)
     return out
 
 
 def _placed(value: FloatArray, training: NDArray[np.bool_]) -> FloatArray:
     """Give every record a step: its own where it fits, else that of the training record before it."""
+    if training.all() and np.isfinite(value).all():
+        return value
     anchor = np.where(training, value, np.nan)
     before = carried(anchor)
     # Something stands between what counts and what it counts: "Epoch 7", a warning, "loss: 0.3".

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trainscope.core.run import FloatArray
 from trainscope.readers.text_numbers import Numbers
+from trainscope.readers.text_pieces import distinct_lines
 from trainscope.readers.text_values import INFINITY, MINUS_INFINITY, NAN
 
 MAX_TEMPLATE = 1 << 14
@@ -70,8 +71,8 @@ class Templates:
 
     def settled(self, numbers: Numbers) -> tuple[NDArray[np.int32], NDArray[np.int32], FloatArray]:
         """Return the template of each line of a block, how many numbers it has, and all numbers."""
-        lines = numbers.masked.split(b"\n")
-        raw = np.fromiter(map(self._masked.__getitem__, lines), np.int32, count=len(lines))
+        lines, which = distinct_lines(numbers.masked)
+        raw = np.fromiter(map(self._masked.__getitem__, lines), np.int32, count=len(lines))[which]
         first = len(self.texts)
         if self._masked.fresh:
             self._meet()
@@ -132,7 +133,7 @@ class Templates:
         for i in line[first:].tolist():
             start = int(starts[i])
             parts = self._wordy.get(int(raw[i])) or [_Part(j, 1.0) for j in range(min(int(written[i]), MAX_NUMBERS))]
-            sample = (part.written or numbers.text(start + part.place) for part in parts[:MAX_NUMBERS])
+            sample = (part.written or numbers.written(start + part.place) for part in parts[:MAX_NUMBERS])
             self.samples.append(tuple(sample))
 
     def forget_singles(self, of: list[NDArray[np.int32]]) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from trainscope.core.run import FloatArray
+from trainscope.readers.text_pieces import Bounds, floats, found_in, is_small
 
 NAN, INFINITY, MINUS_INFINITY = b"0:.", b"1:.", b"-1:."
 """How ``nan`` and ``inf`` are kept as numbers."""
-_FEW = 20_000
-"""Numbers up to which a loop is as cheap as the library."""
 _THOUSANDS = re.compile(rb"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 
 
@@ -32,16 +31,20 @@ class _Form:
 
     def worth(self, text: NDArray[np.uint8]) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return what (n, size) bytes are worth, and which rows have this form."""
-        places = [i for i in range(self.size) if i not in self.marks]
-        figures = text[:, places].astype(np.int64) - 48
-        fits = np.asarray(((figures >= 0) & (figures <= 9)).all(axis=1))
-        for place, allowed in self.marks.items():
-            fits &= np.isin(text[:, place], np.frombuffer(allowed, np.uint8))
-        cut = len(places) - self.last
-        whole = (figures[:, :cut] @ np.array(self.weights[:cut], np.int64)).astype(np.float64)
-        if self.last:
-            whole += (figures[:, cut:] @ np.array(self.weights[cut:], np.int64)) / 1000.0
-        return whole, fits
+        fits = np.ones(len(text), np.bool_)
+        whole, fraction = np.zeros(len(text), np.int64), np.zeros(len(text), np.int64)
+        figures = 0
+        for place in range(self.size):
+            byte = text[:, place]
+            if place in self.marks:
+                fits &= np.logical_or.reduce([byte == mark for mark in self.marks[place]])
+                continue
+            figure = byte - np.uint8(48)
+            fits &= figure <= 9
+            part = fraction if figures >= len(self.weights) - self.last else whole
+            part += np.multiply(figure, self.weights[figures], dtype=np.int64)
+            figures += 1
+        return whole + fraction / 1000.0 if self.last else whole.astype(np.float64), fits
 
 
 def _thousands(size: int) -> _Form:
@@ -59,82 +62,62 @@ _FORMS = (
 )
 
 
-def values_of(digits: bytes, offsets: NDArray[np.int32]) -> FloatArray:
-    """Return what numbers are worth.
+def values_of(text: bytes, bounds: Bounds) -> FloatArray:
+    """Return what the numbers of a text are worth.
 
     Parameters
     ----------
-    digits : bytes
-        The numbers as written, one after the other.
-    offsets : (n + 1,) int32 array
-        Where each begins.
+    bounds : (2n + 2,) int32 array
+        Where each begins and ends.
     """
-    count = len(offsets) - 1
-    if count < _FEW:
-        return _one_by_one(digits, offsets)
-    text = np.frombuffer(digits, np.uint8)
-    odd = _holding(np.flatnonzero((text == 44) | (text == 58)), offsets)  # comma, colon
-    values = _plain(digits, offsets, odd)
+    if is_small(text):
+        return _one_by_one(text, bounds)
+    plain = np.ones(len(bounds) // 2 - 1, np.bool_)
+    plain[_holding(_breaks(text), bounds)] = False
+    values = floats(text, bounds, plain)
     if values is None:
-        points = np.searchsorted(offsets, np.flatnonzero(text == 46), side="right")
-        versions = np.unique(points[1:][points[1:] == points[:-1]]) - 1
-        odd = np.union1d(odd, versions)
-        values = _plain(digits, offsets, odd)
+        points = _holding(np.flatnonzero(np.frombuffer(text, np.uint8) == 46), bounds)
+        plain[points[1:][points[1:] == points[:-1]]] = False  # versions
+        values = floats(text, bounds, plain)
     if values is None:
-        return _one_by_one(digits, offsets)
+        return _one_by_one(text, bounds)
+    odd = np.flatnonzero(~plain)
     if len(odd):
-        values[odd] = _odd(digits, offsets, odd)
+        values[odd] = _odd(text, bounds[1:-1:2][odd], bounds[2:-1:2][odd])
     return values
 
 
-def _holding(places: NDArray[np.int64], offsets: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return which numbers hold the bytes at these places."""
-    if not len(places):
-        return places
-    found = np.searchsorted(offsets, places, side="right") - 1
-    return found[np.concatenate(([True], found[1:] != found[:-1]))]
+def _breaks(text: bytes) -> NDArray[np.int64]:
+    """Return where commas and colons stand that may be within a number: something that is no space follows."""
+    byte = np.frombuffer(text, np.uint8)
+    return np.flatnonzero(((byte[:-1] == 44) | (byte[:-1] == 58)) & (byte[1:] > 32))
 
 
-def _plain(digits: bytes, offsets: NDArray[np.int32], odd: NDArray[np.int64]) -> FloatArray | None:
-    """Return the values, NaN for those that are left out; None if one of the others is no plain number."""
-    import pyarrow as pa
-
-    count = len(offsets) - 1
-    valid = None
-    if len(odd):
-        bits = np.ones(count, np.bool_)
-        bits[odd] = False
-        valid = pa.py_buffer(np.packbits(bits, bitorder="little"))
-    text = pa.Array.from_buffers(pa.string(), count, [valid, pa.py_buffer(offsets), pa.py_buffer(digits)])
-    try:
-        values = text.cast(pa.float64())
-    except pa.ArrowInvalid:
-        return None
-    out = np.frombuffer(values.buffers()[1], np.float64, count=count).copy()
-    out[odd] = np.nan
-    return out
+def _holding(places: NDArray[np.int64], bounds: Bounds) -> NDArray[np.int64]:
+    """Return which number holds each byte at these places; those in none are left out."""
+    piece: NDArray[np.int64] = np.searchsorted(bounds, places.astype(np.int32), side="right") - 1
+    return np.asarray(piece[piece & 1 == 1] >> 1)
 
 
-def _odd(digits: bytes, offsets: NDArray[np.int32], odd: NDArray[np.int64]) -> FloatArray:
+def _odd(text: bytes, begin: NDArray[np.int32], end: NDArray[np.int32]) -> FloatArray:
     """Return the values of numbers with commas and colons."""
-    begin, end = offsets[odd], offsets[odd + 1]
-    text = np.frombuffer(digits, np.uint8)
-    out = np.full(len(odd), np.nan)
-    done = np.zeros(len(odd), np.bool_)
+    byte = np.frombuffer(text, np.uint8)
+    out = np.full(len(begin), np.nan)
+    done = np.zeros(len(begin), np.bool_)
     for form in _FORMS:
         rows = np.flatnonzero((end - begin == form.size) & ~done)
         if len(rows):
-            worth, fits = form.worth(text[begin[rows][:, None] + np.arange(form.size)])
+            worth, fits = form.worth(sliding_window_view(byte, form.size)[begin[rows]])
             out[rows[fits]], done[rows[fits]] = worth[fits], True
     rest = np.flatnonzero(~done)
     seen = _Worth()
     for i, first, last in zip(rest.tolist(), begin[rest].tolist(), end[rest].tolist(), strict=True):
-        out[i] = seen[digits[first:last]]
+        out[i] = seen[text[first:last]]
     return out
 
 
-def _one_by_one(digits: bytes, offsets: NDArray[np.int32]) -> FloatArray:
-    numbers = [digits[a:b] for a, b in pairwise(offsets.tolist())]
+def _one_by_one(text: bytes, bounds: Bounds) -> FloatArray:
+    numbers = found_in(text, bounds)
     try:
         return np.fromiter(map(float, numbers), np.float64, count=len(numbers))
     except ValueError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 
 from trainscope import __version__
@@ -78,6 +79,7 @@ def write_assets(folder: SiteFolder, memory: Memory, templates: Templates) -> No
         memory.made_by = made_by
 
 
+@cache
 def _forms() -> str:
     """Return the charts that a browser draws when asked, as one script."""
     forms = {}
@@ -88,6 +90,7 @@ def _forms() -> str:
     return f"tsForms({json.dumps(forms, separators=(',', ':'), sort_keys=True)});\n"
 
 
+@cache
 def _vega() -> str:
     """Return Vega, Vega-Lite and Vega-Embed as one script."""
     import vl_convert
