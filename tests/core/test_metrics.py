@@ -219,3 +219,19 @@ def test_any_text_has_a_kind(text):
 )
 def test_reinforcement_learning_is_told_from_preference_optimisation(names, expected):
     assert is_reinforcement(names) is expected
+
+
+def test_a_cost_is_the_loss_where_nothing_else_is():
+    assert canonical_names(["cost", "accuracy"])["cost"] == "train/loss"
+    assert canonical_names(["Average cost", "val cost"]) == {"Average cost": "train/loss", "val cost": "eval/loss"}
+    assert canonical_names(["Cost", "eval/cross-entropy"])["Cost"] == "train/loss"
+
+
+@pytest.mark.parametrize("beside", ["loss", "reward", "policy_loss"])
+def test_a_cost_beside_a_loss_or_a_reward_is_something_else(beside):
+    assert canonical_names(["cost", beside])["cost"] == "cost"
+
+
+@pytest.mark.parametrize("name", ["time cost", "cost_usd", "token cost", "cost per step"])
+def test_what_costs_time_or_money_is_no_loss(name):
+    assert canonical_names([name])[name] == name

@@ -159,3 +159,21 @@ def test_noise_around_the_first_values_is_no_stand_above_them(seed):
     x = 2.0 + 0.4 * np.random.default_rng(seed).standard_t(3, size=ROWS)
     x[:3] = 1.6
     assert findings("divergence", run_of({"train/loss": x})) == []
+
+
+def traded(own: float, other: float) -> dict[str, np.ndarray]:
+    """A game whose players' losses are at a level each, and at that level times a factor from row 160 on."""
+    rng = np.random.default_rng(5)
+    metrics = {"Gen Loss": 0.7 + 0.02 * rng.standard_normal(ROWS), "Disc Loss": 1.4 + 0.02 * rng.standard_normal(ROWS)}
+    metrics["Gen Loss"][160:] *= np.linspace(1.0, own, ROWS - 160)
+    metrics["Disc Loss"][160:] *= np.linspace(1.0, other, ROWS - 160)
+    return metrics
+
+
+def test_the_loss_of_a_player_that_rises_as_the_others_falls_is_the_game():
+    assert findings("divergence", run_of(traded(4.0, 0.4))) == []
+
+
+def test_both_players_losses_that_rise_are_a_divergence():
+    found = findings("divergence", run_of(traded(4.0, 4.0)))
+    assert {f.metric for f in found} == {"Gen Loss", "Disc Loss"}

@@ -1,9 +1,8 @@
 """Canonical metric names, and what kind of quantity each name stands for.
 
 A reader hands the raw names of one log to :func:`canonical_names`; detectors ask :func:`kind` what a series is
-and so whether they may judge it. Unknown names pass through untouched.
-
-``CANONICAL`` lists the canonical names (``group/name``; the unit is there and never in the name).
+and so whether they may judge it. Unknown names pass through untouched. ``CANONICAL`` lists the canonical names
+(``group/name``; the unit is there and never in the name).
 """
 
 from __future__ import annotations
@@ -145,7 +144,7 @@ def canonical(raw: str) -> str | None:
         return {"trl": "train/loss", "tel": "eval/loss"}.get(" ".join(rest)) or _loss_name(side, rest)
     if side in (None, "train") and " ".join(rest) in vocabulary.REWARDS:
         return "train/reward"
-    return None
+    return _loss_name(side, ()) if objectives.is_cost(rest) else None
 
 
 def _rank(raw: str) -> tuple[int, int, str]:
@@ -179,9 +178,10 @@ def canonical_names(raw: Sequence[str], counts: Mapping[str, int] | None = None)
     """
     counts = counts or {}
     claims: dict[str, list[str]] = {}
+    judged = any(kind(name) in LOSS_KINDS - {Kind.EVAL_LOSS} | {Kind.REWARD} for name in raw)
     for name in dict.fromkeys(raw):
-        target = canonical(name)
-        if target is not None:
+        target = canonical(name)  # beside a loss or a reward, a cost is money, time or a constraint
+        if target is not None and not (judged and objectives.is_cost(_side(tokens(name))[1])):
             claims.setdefault(target, []).append(name)
     names: dict[str, str] = {}
     for target, claimants in claims.items():

@@ -15,6 +15,8 @@ _BIT_UNITS = frozenset({"byte", "char", "character", "dim", "token", "word"})
 _BIT_WORDS = frozenset({"bpb", "bpc", "bpd", "bpt"})
 _ABOUT = frozenset({"scale", "scaler", "weight", "weights", "coef", "coeff", "lambda", "best", "lowest", "threshold"})
 
+_COST = frozenset({"cost", "function", "batch", "minibatch", "total", "objective", "avg", "average", "mean"})
+
 
 def is_adversarial(words: tuple[str, ...]) -> bool:
     """Tell whether a name without "loss" is of a game of two networks: ``G_A``, ``D_real``, ``errG``."""
@@ -39,3 +41,8 @@ def is_about_loss(words: tuple[str, ...]) -> bool:
 def is_epoch_mean(words: tuple[str, ...]) -> bool:
     """Tell whether a series repeats another one as means of epochs, as the text reader names it."""
     return words[:2] == ("epoch", "mean")
+
+
+def is_cost(words: tuple[str, ...]) -> bool:
+    """Tell whether a name is nothing but "cost", which is what textbooks call the loss: ``average cost``."""
+    return "cost" in words and all(w in _COST for w in words)

@@ -11,7 +11,7 @@ TRAIN = frozenset({"train", "training", "trn", "tr"})
 EVAL = frozenset({"eval", "evaluation", "val", "valid", "validation", "dev", "heldout"})
 TEST = frozenset({"test", "testing"})
 SIDES = TRAIN | EVAL | TEST
-LOSS = frozenset({"loss", "losses", "nll", "crossentropy", "crossentropyloss", "ce", "celoss"})
+LOSS = frozenset({"loss", "losses", "nll", "crossentropy", "crossentropyloss", "ce", "celoss", "logloss", "mlogloss"})
 REWARD = frozenset({"reward", "rewards", "return", "returns", "rew", "eprewmean"})
 NO_REWARD = frozenset({"std", "accuracy", "accuracies", "acc"})
 """Words that make a reward something else: its spread, how often the better answer got the larger one."""
@@ -32,8 +32,8 @@ GAN_LOSS = frozenset({
     "g", "d", "gen", "gan", "disc", "generator", "discriminator", "adv", "adversarial", "fake", "real", "dis",
 })
 WHOLE = frozenset({
-    "lm", "total", "batch", "step", "iter", "tot", "cross", "objective", "model", "mean", "avg", "ctc",
-    "mlm", "clm", "mse", "bce", "huber",
+    "lm", "total", "batch", "minibatch", "set", "step", "iter", "tot", "cross", "objective", "model", "mean", "avg",
+    "ctc", "mlm", "clm", "mse", "bce", "huber",
 })
 """Words beside "loss" that still mean the whole objective, not one part of it."""
 PROGRESS = frozenset({
@@ -57,7 +57,7 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
         "grad norm", "gradient norm", "gnorm", "gn", "gradnorm", "total grad norm", "global grad norm",
         "grad norm total", "grad 2 0 norm total", "grad l2 norm", "grad norm before clip", "norm",
     ),
-    "learning_rate": ("lr", "learning rate", "learningrate"),
+    "learning_rate": ("lr", "learning rate", "learningrate", "current lr", "current learning rate"),
     "train/step_time": (
         "step time", "time per step", "sec per step", "seconds per step", "iter time", "iteration time", "batch time",
         "elapsed time per iteration",
@@ -66,7 +66,7 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "train/tokens_per_second": (
         "tokens per second", "tokens per sec", "tok s", "tps", "wps", "throughput", "throughput tps", "tgs",
     ),
-    "train/samples_per_second": ("samples per second", "examples per second"),
+    "train/samples_per_second": ("samples per second", "examples per second", "samples sec"),
     "train/steps_per_second": ("steps per second", "it s"),
     "epoch": ("epoch",),
 }
@@ -79,6 +79,7 @@ SIDED: Mapping[str, str] = {"accuracy": "accuracy", "acc": "accuracy", "perplexi
 REWARDS = frozenset({
     "reward", "mean reward", "average reward", "episode reward", "ep rew mean", "rollout ep rew mean", "eprewmean",
     "ep reward mean", "episode return", "mean episode reward", "average reward score",
+    "mean total reward",
 })  # fmt: skip
 """Spellings of ``train/reward``."""
 

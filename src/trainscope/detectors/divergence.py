@@ -10,7 +10,8 @@ Algorithm
     of at least three points, or of three times the level, counts too. Standing above the start means blocks in a
     row that are `start_rise` and 8 standard errors above the median of the first three points, in a run of 100
     points or more. The losses of an adversarial run, and the sum of what several optimizers follow, must double, and
-    not before 30 % of the run. A run that was started over is left to step_order.
+    not before 30 % of the run; the loss of one player that rises as the other's falls is the game, and left to
+    gan_imbalance. A run that was started over is left to step_order.
 Parameters
     end_rise: smallest rise at the end, as a fraction of the best level.
     start_rise: smallest rise above the first values, as a fraction of them.
@@ -28,13 +29,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from trainscope.core.finding import Finding, Severity
+from trainscope.core.metrics import Kind
 from trainscope.core.run import Run, Series
-from trainscope.detectors.base import Detector, Skipped, is_game, number, training_losses
+from trainscope.detectors.base import Detector, Skipped, by_kind, is_game, number, training_losses
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
 from trainscope.detectors.engine.excursions import excursions, judged
 from trainscope.detectors.engine.restarts import near_restart
 from trainscope.detectors.engine.shifts import above_start
+
+_FALL = 0.1
+"""By what part the other player's loss must have fallen: less is noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +77,23 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
 
 def _excused(run: Run, loss: Series, event: Excursion, rise: float) -> bool:
     if is_game(run):
-        return rise < 1.0 or event.start < 0.3 * len(loss)
+        return rise < 1.0 or event.start < 0.3 * len(loss) or _is_lost_to_the_other(run, loss, event)
     return near_restart(run, int(loss.step[event.start]))
+
+
+def _is_lost_to_the_other(run: Run, loss: Series, event: Excursion) -> bool:
+    """Tell whether this is the loss of one player of a game, and that of another falls meanwhile."""
+    if kind(loss.name) is not Kind.ADVERSARIAL_LOSS:
+        return False
+    since = int(loss.step[event.start])
+    for other in by_kind(run, Kind.ADVERSARIAL_LOSS):
+        finite = other.finite()
+        before, after = finite.value[finite.step < since], finite.value[finite.step >= since]
+        if other.name != loss.name and len(before) and len(after):
+            then, now = np.median(before[-max(1, len(before) // 2) :]), np.median(after[-max(1, len(after) // 2) :])
+            if now <= then - _FALL * abs(then):
+                return True
+    return False
 
 
 def _finding(loss: Series, event: Excursion, rise: float, params: Params) -> Finding:

@@ -114,8 +114,8 @@ def _finding(run: Run, loss: Series, best: int, level: float, last: float, sigma
         severity=Severity.WARNING,
         title="Overfitting",
         message=(
-            f"{loss.name} was best at step {start} ({number(level)}) and has risen by {rise:.0%} to "
-            f"{number(last)} at step {end}{falls}.{also}"
+            f"{loss.name} was best at step {start} (a level of {number(level)}) and has risen by {rise:.0%} to "
+            f"a level of {number(last)} at step {end}{falls}.{also}"
         ),
         metric=loss.name,
         start_step=start,

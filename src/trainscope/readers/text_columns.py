@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from trainscope.readers.text_fields import Field, Layout, without_bars
 from trainscope.readers.text_lines import MASK, Lines, Template
@@ -16,6 +17,8 @@ from trainscope.readers.text_words import Role, counter_named
 _FEWEST = 3
 """Columns of a table."""
 _COUNTS = re.compile(r"^#|\b(?:instances|samples|images|support|count)\b", re.IGNORECASE)
+_RULE = re.compile(r"[\s|+]*(?:[-=]+[\s|+]*)+")
+_SIGNS = {"E": "epoch", "#": "step"}
 _FARTHEST = 500
 """Lines between names and numbers, at most: the other rows of the table, the updates of a bar."""
 
@@ -34,7 +37,7 @@ def named_by_header(template: Template, row: int, layout: Layout, lines: Lines) 
     bare = sum(f.role in (Role.NONE, Role.PROGRESS, Role.TOTAL) for f in layout.fields)
     if len(template.sample) < _FEWEST or 2 * bare < len(layout.fields) or MASK not in words[0]:
         return layout
-    header = _header(row, lines)
+    header = _header(row, len(words), lines)
     if not _FEWEST <= len(header) <= len(words) or any(MASK not in word for word in words[: len(header)]):
         return layout
     fields: list[Field] = []
@@ -79,15 +82,36 @@ def _cells(text: str) -> list[str]:
     return [cell.strip() for cell in text.strip().strip("|").split("|")]
 
 
-def _header(row: int, lines: Lines) -> Sequence[str]:
-    """Return the words of the line of names above a row, past other rows of numbers and blank lines."""
+def _header(row: int, count: int, lines: Lines) -> Sequence[str]:
+    """Return the names of the line above a row of `count` numbers, past other rows, rules and blank lines.
+
+    Under a rule that shows the columns (``---  ------``), and where wide gaps stand between them, a name may be of
+    several words.
+    """
+    rule = ""
     for above in range(row - 1, max(-1, row - 1 - _FARTHEST), -1):
         if lines.of[above] < 0:
             continue
         template = lines.templates[lines.of[above]]
         if len(template.sample) >= _FEWEST:
             continue
-        words = template.text.replace("|", " ").split()
-        names = len(words) >= _FEWEST and all(w[0].isalpha() or w[0] == "_" for w in words)
-        return words if names and not template.sample else ()
+        text = template.text
+        if _RULE.fullmatch(text):
+            rule = text
+            continue
+        words = text.replace("|", " ").split()
+        if template.sample or len(words) < _FEWEST or not all(w[0].isalpha() or w[0] in "_#" for w in words):
+            return ()
+        if len(words) == count:
+            return _with_signs(words)
+        starts = [m.start() for m in re.finditer(r"[-=]+", rule)]
+        cut = [text[a:b].strip(" |") for a, b in pairwise([*starts, len(text)])]
+        wide = [w for w in re.split(r"\s*\|\s*|\s{2,}|\t", text.strip(" |")) if w]
+        fitting = next((names for names in (cut, wide) if len(names) == count and all(names)), words)
+        return _with_signs(fitting)
     return ()
+
+
+def _with_signs(names: Sequence[str]) -> Sequence[str]:
+    """Return names with spaCy's signs for the epoch and the step written out."""
+    return [_SIGNS.get(name, name) for name in names] if "#" in names else names

@@ -4,7 +4,9 @@ Algorithm
     A number is named by what stands before it: ``loss: 2.3``, ``loss=2.3``, ``'loss': 2.3``, ``| loss | 2.3 |``
     and, for words that name a metric or a counter, ``loss 2.3``. Where nothing does, by what stands behind it up to
     the next delimiter: ``| 145701 tok/s |``. ``3/10`` is a counter and its end. A second number in brackets,
-    ``2.3 (2.5)``, is a running mean. The other words of the line say whether it is of training or of evaluation.
+    ``2.3 (2.5)``, is a running mean. Behind a counter it may stand before it: ``Loss at step 100: 2.3``. The other
+    words of the line say whether it is of training or of evaluation; where a line says the same names of both, one
+    after the other, what comes second is of the evaluation.
 Misses
     Values before their names without a delimiter (``2.3 loss, 4.5 norm`` is read as a loss of 4.5).
 """
@@ -13,12 +15,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 
 from trainscope.core.metrics import tokens
 from trainscope.readers.text_lines import MASK, Template
+from trainscope.readers.text_phrases import (
+    GIVES,
+    GLUED,
+    UNIT,
+    cleaned,
+    counted_phrase,
+    counts_no_step,
+    is_of_before,
+    last_phrase,
+    longest_known,
+    name_before,
+    name_behind,
+    second_side,
+)
 from trainscope.readers.text_values import is_clock
-from trainscope.readers.text_words import COUNTERS, MEASURES, SIDES, Role, counter_named, is_known, phase_in, with_unit
+from trainscope.readers.text_words import COUNTERS, SIDES, Role, counter_named, phase_in, with_unit
 from trainscope.readers.vocabulary import PHASES
 
 
@@ -43,32 +58,16 @@ class Layout:
     """The process that wrote the line, where it says so."""
 
 
-_LONGEST_NAME = 60
-
-_MOST_WORDS = 6
+_POSSESSIVE = re.compile(r"(?<=\w)'s (?=\w)")
 
 _BARS = re.compile(r"[\u2500-\u259f]+|\[[=>.\-# ]{3,}\]|\|[#=>.\- ]*\||[=*#~\-]{4,}")
-
-_OPENING = re.compile(r"(?:[\s\[({\"'`|>~]|\b(?:tensor|array|np\.float\d+|float\d*|Tensor|DeviceArray)\()+$")
-
-_DELIMITER = re.compile(r"[,;|\t{}\[\]()<>*\"'`]|\s{2,}|\.\s|(?:^|\s)[-\u2013\u2014]+\s|[:=]\s*|/(?=\w+$)(?<=\d/)|\x00")
-
-_TRAILING_UNIT = re.compile(r"^(.*\S)\s*[(\[]\s*([\w%/. ]{1,12})\s*[)\]]$")
-
-_UNIT = re.compile(r"[%a-zA-Z\u00b5][a-zA-Z%]{0,10}(?:/[a-zA-Z]+)?(?=[^\w]|$)")
-
-_SUFFIX = re.compile(r"^\s*(%?\s*[A-Za-z%][\w %/.]{0,24}?)\s*(?:[,;|\])\t\n]|$|\s-\s)")
-
-_NAME = re.compile(r"[^\W\d_][\w ./\-+%@&#]*|_[a-z]\w*")
-
-_SOURCE_FILE = re.compile(r"\.(?:py|cc|cpp|cu|c|h|hpp|lua|go|rs|java|js|ipynb)$")
 
 _RANK = re.compile(r"^\s*(?:\[(?:default|rank|Rank )(\d+|\x00)\]|rank(\d+)):?", re.IGNORECASE)
 
 
 def layout_of(template: Template) -> Layout:
     """Return what the numbers of a template stand for."""
-    text = without_bars(template.text)
+    text = _POSSESSIVE.sub(" ", without_bars(template.text))
     parts = text.split(MASK)
     sample = template.sample
     fields: list[Field] = []
@@ -77,11 +76,14 @@ def layout_of(template: Template) -> Layout:
     for i, number in enumerate(sample):
         fields.append(_field(parts, sample, fields, i, number))
     _join_split_names(parts, sample, fields)
+    _nest_counts(parts, sample, fields)
+    mirrored = _with_sides(parts, fields)
     rank = _RANK.match(text)
     said = (rank[1] or rank[2]) if rank else None
     if said == MASK:
         said = sample[0]
-    return Layout(tuple(fields), phase_of(parts, fields), int(said) if said and said.isdecimal() else None)
+    phase = "train" if mirrored else phase_of(parts, fields)
+    return Layout(tuple(fields), phase, int(said) if said and said.isdecimal() else None)
 
 
 def without_bars(text: str) -> str:
@@ -93,25 +95,70 @@ def _field(parts: list[str], sample: tuple[str, ...], before: list[Field], i: in
     lead, follow = parts[i], parts[i + 1]
     if is_clock(number) or (i + 2 < len(sample) and _is_date(parts, sample, i)):
         return Field(Role.NONE)
-    whole = number.lstrip("-").replace(",", "").isdecimal()
+    whole = number.lstrip("-").rstrip(".").replace(",", "").isdecimal()
+    if whole and lead.endswith("@"):
+        return Field(Role.NONE)  # of a name: "Acc@1: 76.5"
     if i and lead.strip() in ("/", "of", "|/") and before[-1].role in COUNTERS:
         return Field(Role.TOTAL, before[-1].name)
-    name, strict = _name(lead, inside=i > 0)
+    name, strict = name_before(lead, inside=i > 0)
+    if not name and i and GIVES.fullmatch(lead) and (what := _before_count(parts, before)):
+        return Field(Role.VALUE, with_unit(what, follow), strict=True)
     ends = i + 1 < len(sample) and follow.strip() in ("/", "of") and sample[i + 1].replace(",", "").isdecimal()
-    if whole and (role := counter_named(name)) is not None:
-        return Field(role, name, strict)
+    if whole and (counter := _counter(name, follow, strict=strict)) is not None:
+        return counter
     if whole and ends:
-        return Field(Role.PROGRESS, name, strict)
+        return Field(Role.NONE) if counts_no_step(name) else Field(Role.PROGRESS, name, strict)
     if i and not name and lead.strip(" ")[-1:] in ("(", "[") and _is_twin(lead, before[-1]):
         return Field(Role.AVERAGE)
     if not name:
         if whole and not i and not lead.strip(" |[(>*-") and follow[:1] in (" ", "\t", ":", "]", ")", ","):
             return Field(Role.PROGRESS)
-        name, strict = _suffix(lead, follow, first=i == 0), True
-    if not name or "best" in tokens(name):
+        name, strict = name_behind(lead, follow, first=i == 0), True
+    if not name or is_of_before(name):
         return Field(Role.NONE)
     name = with_unit(name, follow)
     return Field(Role.VALUE, name, strict)
+
+
+def _counter(name: str, follow: str, *, strict: bool) -> Field | None:
+    """Return what a whole number counts, by the text around it."""
+    if name.lower() in PHASES and follow.strip(" ") == "[":
+        return Field(Role.EPOCH, "epoch")  # "Train: 3 [  50/1251 (  4%)]"
+    if (glued := GLUED.match(follow)) is not None:
+        return Field(counter_named(glued[1]) or Role.NONE, glued[1])
+    role = counter_named(name)
+    return None if role is None else Field(role, name, strict)
+
+
+def _before_count(parts: list[str], before: list[Field]) -> str:
+    """Return what stands before the counter that is the last of `before`: the loss of ``Loss at step 100``."""
+    at = len(before) - 1
+    if at > 0 and before[at].role is Role.TOTAL:
+        at -= 1
+    phrase = counted_phrase(parts[at]) if before[at].role in COUNTERS else ""
+    return longest_known(cleaned(last_phrase(phrase)))[0]
+
+
+def _with_sides(parts: list[str], fields: list[Field]) -> bool:
+    """Give the second half of a line that says the same of two sides its side; tell whether it is one."""
+    side, where = second_side(parts, [f.name if f.role is Role.VALUE else "" for f in fields])
+    for i in range(where, len(fields)) if side else ():
+        f = fields[i]
+        if f.role is Role.VALUE and not any(w in PHASES for w in tokens(f.name)):
+            fields[i] = Field(f.role, f"{side}/{f.name}", f.strict)
+    return bool(side)
+
+
+def _nest_counts(parts: list[str], sample: tuple[str, ...], fields: list[Field]) -> None:
+    """Tell the epoch from its step where neither has a name: ``[3/25][50/391]``, ``[3,  2000] loss``."""
+    if not fields or fields[0] != Field(Role.PROGRESS):
+        return
+    both_end = len(fields) > 3 and [f.role for f in fields[1:4]] == [Role.TOTAL, Role.PROGRESS, Role.TOTAL]
+    if both_end and parts[2].strip() in ("][", "] [", ") ("):
+        fields[:2] = [Field(Role.EPOCH, "epoch"), Field(Role.TOTAL, "epoch")]
+    pair = len(fields) > 2 and sample[1].isdecimal() and parts[1].strip() == "," and parts[2][:1] == "]"
+    if pair and parts[0].rstrip(" ").endswith("["):
+        fields[:2] = [Field(Role.EPOCH, "epoch"), Field(Role.STEP, "batch")]
 
 
 def _join_split_names(parts: list[str], sample: tuple[str, ...], fields: list[Field]) -> None:
@@ -123,11 +170,11 @@ def _join_split_names(parts: list[str], sample: tuple[str, ...], fields: list[Fi
             continue
         if not row and after.name and parts[i + 1][:1] in (":", "="):
             continue  # "output #0: loss = 2.3": the loss has a name
-        start = _last(parts[i].lstrip(" |"))
+        start = last_phrase(parts[i].lstrip(" |"))
         middle = parts[i + 1]
         end = re.match(r"[\w ./%\-]*", middle)
         if start and end and re.match(r"\s*[:=|]", middle[end.end() :]) and after.role in (Role.VALUE, Role.NONE):
-            joined = _cleaned(
+            joined = cleaned(
                 (start + sample[i] + end[0].rstrip() if not row else f"{start} {sample[i]}{end[0]}").strip()
             )
             if joined:
@@ -146,89 +193,8 @@ def _is_date(parts: list[str], sample: tuple[str, ...], i: int) -> bool:
 
 def _is_twin(lead: str, before: Field) -> bool:
     opened = lead.strip()
-    unit = _UNIT.sub("", opened, count=1) if opened[:1] not in ("(", "[") else opened
+    unit = UNIT.sub("", opened, count=1) if opened[:1] not in ("(", "[") else opened
     return unit.strip() in ("(", "[", "(*", "(+", "(avg", "(+/-") and before.role in (Role.VALUE, *COUNTERS)
-
-
-def _name(lead: str, *, inside: bool) -> tuple[str, bool]:
-    """Return what the text before a number calls it, and whether a separator stands between."""
-    text = lead
-    if inside:
-        unit = _UNIT.match(text)
-        if unit is not None:
-            text = text[unit.end() :]
-            text = "\t" + text
-    stripped = _OPENING.sub("", text)
-    barred = "|" in text[len(stripped) :]
-    if stripped.endswith(("->", "=>")):
-        stripped = stripped[:-2].rstrip() + ":"
-    if stripped.endswith((":", "=")):
-        return _cleaned(_last(stripped[:-1].rstrip(" \"'`:="))), True
-    if barred:
-        if not stripped.lstrip().startswith("|") and "|" not in stripped and inside:
-            return "", False
-        return _cleaned(_last(stripped.rstrip())), True
-    if not stripped or _DELIMITER.match(stripped[-1]):
-        return "", False
-    return _loose(_cleaned(_last(stripped)))
-
-
-def _last(text: str) -> str:
-    """Return the last phrase of a text, with its unit in brackets."""
-    unit = _TRAILING_UNIT.match(text)
-    base, tail = (unit[1], f"({unit[2].strip()})") if unit is not None else (text, "")
-    pieces = _DELIMITER.split(base)
-    name = pieces[-1].strip()
-    if not name:
-        return ""
-    prefix = pieces[-2].split()[-1:] if len(pieces) > 1 and pieces[-2].split() else []
-    if prefix and prefix[0].lower() in PHASES and base.endswith((":" + name, ": " + name, "=" + name)):
-        name = f"{PHASES[prefix[0].lower()]}/{name}"
-    return name + tail
-
-
-@lru_cache(maxsize=65536)
-def _cleaned(name: str) -> str:
-    """Return a name without ornaments, "" where it cannot be one."""
-    base, bracket, unit = name.partition("(")
-    base = base.strip(" -*#.:>+\u2192\u2022&@!?/\\")
-    words = base.split()
-    if len(words) > _MOST_WORDS:
-        base = " ".join(words[-3:])
-    if len(words) > 1 and words[-1].lower() in ("value", "is", "was", "=", "so far"):
-        base = " ".join(words[:-1])
-    if not base or len(base) > _LONGEST_NAME or not _NAME.fullmatch(base) or _SOURCE_FILE.search(base):
-        return ""
-    return base + bracket + unit
-
-
-def _loose(name: str) -> tuple[str, bool]:
-    """Return the longest end of a phrase that names a metric or a counter."""
-    words = name.split()
-    if (
-        words
-        and counter_named(words[-1]) is not None
-        and (len(words) == 1 or counter_named(" ".join(words[-2:])) is None)
-    ):
-        return words[-1], False
-    for first in range(max(0, len(words) - 4), len(words)):
-        phrase = " ".join(words[first:])
-        if counter_named(phrase) is not None or is_known(phrase) or (tokens(phrase) or ("",))[-1] in MEASURES:
-            return phrase, False
-    return "", False
-
-
-def _suffix(lead: str, follow: str, *, first: bool) -> str:
-    """Return what the text behind a number calls it, where only a delimiter stands before."""
-    if not (first and not lead.strip()) and not lead.rstrip().endswith(("|", ",", ";")) and "\t" not in lead:
-        return ""
-    found = _SUFFIX.match(follow)
-    if found is None:
-        return ""
-    name = found[1].strip()
-    if name.lower() in ("ms", "s", "sec", "secs", "seconds", "msec"):
-        return "step_time(ms)" if name.lower().startswith("ms") else "time(s)"
-    return _cleaned(name.lstrip("% ")) if len(name.strip("% ")) > 1 else ""
 
 
 def counts_what(field: Field) -> tuple[Role, str]:

@@ -40,18 +40,15 @@ def named(kinds: Sequence[LineKind], lines: Lines) -> list[LineKind]:
         columns = list(k.column)
         evaluates = _follows(k.line, markers, out, main) >= _MOST
         for i in k.metrics():
-            if not columns[i] or _has_side(columns[i]):
+            side = _has_side(columns[i])
+            if not columns[i] or side in ("eval", "test") or (side and not _counts_epochs(k)):
                 continue
             rivals = groups[columns[i]]
             first = max(rivals, key=lambda key: sum(len(out[m]) for m in rivals[key]))
             second = _counting(k) != first
-            if evaluates and (second or not k.counts):
+            if evaluates and not side and (second or not k.counts):
                 columns[i] = f"eval/{columns[i]}"
-            elif (
-                second
-                and any(f.role is Role.EPOCH for f in k.fields)
-                and not any(f.role is Role.STEP for f in k.fields)
-            ):
+            elif second and _counts_epochs(k):
                 columns[i] = f"epoch_mean/{columns[i]}"
             elif second:
                 columns[i] = f"{columns[i]}_2"
@@ -71,10 +68,17 @@ def _columns(k: LineKind) -> tuple[str, ...]:
             names[i] = f"{phase}/{names[i]}"
     if len(k.fields) == 1 and names[0].lower() in PHASES:
         names[0] = ""
+    if any(words[:1] == ("loss",) and words[1:] and words[1] in PHASES for words in map(tokens, names)):
+        names = [f"loss {n}" if n.lower() in PHASES else n for n in names]  # "loss train: 2.3, val: 2.5"
     if any("loss" in tokens(name) for name in names):
         # "train=0.1 val=0.9 loss=2.3": whatever the sides hold, it is not the loss.
         names = [f"{PHASES[n.lower()]}/metric" if n.lower() in PHASES else n for n in names]
     return tuple(names)
+
+
+def _counts_epochs(k: LineKind) -> bool:
+    roles = {f.role for f in k.fields}
+    return Role.EPOCH in roles and Role.STEP not in roles
 
 
 def _has_side(name: str) -> str:

@@ -1,6 +1,7 @@
 """Lines that belong together: one record of a training, often one line, sometimes a header and many lines.
 
-A line that counts steps beside its metrics begins a record. Lines that do not count belong to the record above them,
+A line that counts steps beside its metrics begins a record, and so does one that only counts and came first the first
+time. Lines that do not count belong to the record above them,
 as long as no name comes twice and nothing but blank or wordless lines stands between. A counter in the middle of such
 a block (the boxes of Stable-Baselines3) counts for all of it.
 """
@@ -73,7 +74,7 @@ def _is_quiet(text: str) -> bool:
 
 def _blocks(kinds: Sequence[LineKind], line: IntArray, which: NDArray[np.int32], walls: IntArray) -> IntArray:
     names = [frozenset(f.name for f in k.fields if f.name) for k in kinds]
-    strong = np.array([k.counts and bool(k.metrics()) for k in kinds])
+    strong = np.array([k.counts and (bool(k.metrics()) or _heads(n, line, which, walls)) for n, k in enumerate(kinds)])
     named = np.array([bool(name) for name in names])
     wall = walls[line]
     again = (which[1:] == which[:-1]) & named[which[1:]]
@@ -89,3 +90,12 @@ def _blocks(kinds: Sequence[LineKind], line: IntArray, which: NDArray[np.int32],
         held |= names[which[row]]
         last = row
     return np.cumsum(begins) - 1
+
+
+def _heads(kind: int, line: IntArray, which: NDArray[np.int32], walls: IntArray) -> bool:
+    """Tell whether lines such as "Epoch 7" stand above what they count, by the first of them.
+
+    A warning between one and its metrics must not tie it to the metrics of the epoch before.
+    """
+    first = int(np.argmax(which == kind))
+    return first == 0 or bool(walls[line[first]] != walls[line[first - 1]])

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.core.metrics import Kind as Quantity
-from trainscope.core.metrics import kind
+from trainscope.core.metrics import canonical, kind
 from trainscope.core.run import FloatArray, IntArray, Note
 from trainscope.readers.notes import counted, shown
 from trainscope.readers.text_counters import (
@@ -67,12 +67,21 @@ def steps_of(kinds: Sequence[LineKind], bars: Sequence[LineKind], records: Recor
         training[records.of[i]] = True
     found = own_counter(counters, training)
     if found is None:
-        above = [Counter(c.field, carried(c.value), carried(c.total)) for c in counters]
+        above = [_of_lines_around(c, training) for c in counters]
         above += [c for bar in bars if (c := of_bar(bar, records)) is not None]
         found = own_counter(above, training)
     if found is None:
         return Steps("row", np.full(records.count, np.nan), None, "the order of the lines", training)
     return _settled(found, counters, training)
+
+
+def _of_lines_around(c: Counter, training: NDArray[np.bool_]) -> Counter:
+    """Return what a counter said last above each record, or below it where its lines end the records."""
+    rows, said = np.flatnonzero(training), np.flatnonzero(np.isfinite(c.value))
+    closes = len(rows) and len(said) and rows[0] < said[0] and rows[-1] < said[-1]
+    if not closes or not (np.searchsorted(said, rows[1:]) > np.searchsorted(said, rows[:-1])).all():
+        return Counter(c.field, carried(c.value), carried(c.total))
+    return Counter(c.field, carried(c.value[::-1])[::-1], carried(c.total[::-1])[::-1])
 
 
 def main_kinds(kinds: Sequence[LineKind]) -> list[int]:
@@ -96,7 +105,7 @@ def main_kinds(kinds: Sequence[LineKind]) -> list[int]:
     }
     most = max(totals.values(), default=0)
     for column, count in totals.items():
-        rank = ranks.get(kind(column), 0) if 10 * count >= most else -1
+        rank = ranks.get(kind(canonical(column) or column), 0) if 10 * count >= most else -1
         if (rank, count) > best:
             best, name = (rank, count), column
     return [n for n, k in enumerate(kinds) if name in k.column]
@@ -151,6 +160,12 @@ def _placed(value: FloatArray, training: NDArray[np.bool_]) -> FloatArray:
     """Give every record a step: its own where it fits, else that of the training record before it."""
     if training.all() and np.isfinite(value).all():
         return value
+    anchor = np.where(training, value, np.nan)
+    before = carried(anchor)
+    # Something stands between what counts and what it counts: "Epoch 7", a warning, "loss: 0.3".
+    said = carried(value)
+    late = training & ~np.isfinite(value) & (said > before) & ~(said >= carried(anchor[::-1])[::-1])
+    value = np.where(late, said, value)
     anchor = np.where(training, value, np.nan)
     before = carried(anchor)
     after = carried(anchor[::-1])[::-1]

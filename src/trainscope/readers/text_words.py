@@ -6,7 +6,7 @@ import re
 from enum import StrEnum
 from functools import lru_cache
 
-from trainscope.core.metrics import Kind, kind, tokens
+from trainscope.core.metrics import Kind, canonical, kind, tokens
 from trainscope.readers.vocabulary import PHASES, STEP_NAMES, TOTAL_NAMES, is_clockwork, plain_name
 
 
@@ -35,14 +35,44 @@ _MEASURE_UNIT = re.compile(
     re.IGNORECASE,
 )
 
-_EXTRA_STEPS = frozenset({"s", "micro_step", "n_iter", "niter", "cur_iter", "update_num", "optim_step", "num_batches"})
+_EXTRA_STEPS = frozenset(
+    {
+        "s",
+        "micro_step",
+        "n_iter",
+        "niter",
+        "cur_iter",
+        "update_num",
+        "optim_step",
+        "num_batches",
+        "episode",
+        "episodes",
+        "generation",
+    }
+)
 
 _ANNOUNCING = {"evaluating": "eval", "validating": "eval", "validate": "eval", "evaluate": "eval"}
 
-SIDES = frozenset(PHASES) | frozenset(_ANNOUNCING) | {"total", "global", "current", "of"}
+SIDES = frozenset(PHASES) | frozenset(_ANNOUNCING) | {"total", "global", "current", "of", "learning", "completed"}
 
 _MORE_METRICS = frozenset(
-    {"norm", "ppl", "perplexity", "bpb", "bpc", "wer", "cer", "mcc", "err", "error", "mae", "rmse", "fid"}
+    {
+        "norm",
+        "ppl",
+        "perplexity",
+        "bpb",
+        "bpc",
+        "wer",
+        "cer",
+        "mcc",
+        "err",
+        "error",
+        "mae",
+        "rmse",
+        "fid",
+        "bcer",
+        "bwer",
+    }
 )
 
 _SETTINGS = frozenset(
@@ -82,8 +112,11 @@ _EPOCHS = frozenset({"epoch", "epochs", "ep", "epoc"})
 
 def with_unit(name: str, follow: str) -> str:
     """Return a name that says it if the unit makes the number a duration or a rate: ``Eval: 0.3 s/iter``."""
+    if follow.startswith("%") and name.lower() in PHASES:
+        return f"{name} accuracy"
     found = _MEASURE_UNIT.match(follow)
-    if found is None or kind(name) in (Kind.DURATION, Kind.RATE) or is_clockwork(name):
+    timed = kind(name) in (Kind.DURATION, Kind.RATE) or (is_clockwork(name) and name.lower() not in PHASES)
+    if found is None or timed:
         return name
     words = tokens(name)
     if found["thing"]:
@@ -116,7 +149,9 @@ def is_known(name: str) -> bool:
         return True
     if any(w in _SETTINGS for w in words):
         return False
-    return kind(name) not in (Kind.OTHER, Kind.PROGRESS) or any(w in _MORE_METRICS for w in words)
+    if kind(name) not in (Kind.OTHER, Kind.PROGRESS) or any(w in _MORE_METRICS for w in words):
+        return True
+    return canonical(name) == "train/loss"
 
 
 @lru_cache(maxsize=65536)

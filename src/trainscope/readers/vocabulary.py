@@ -37,6 +37,8 @@ STEP_NAMES = (
     "timesteps",
     "total_timesteps",
     "time_total_timesteps",
+    "timesteps_so_far",
+    "timesteps_total",
     "num_timesteps",
     "misc_total_timesteps",
     "env_step",
@@ -48,7 +50,19 @@ STEP_NAMES = (
     "minibatch",
 )
 """Words that name a step counter, best first. ``_step`` is W&B's own count of log calls."""
-WEAK_STEP_NAMES = ("t", "i", "tick", "progress_tick", "idx", "index", "counter")
+WEAK_STEP_NAMES = (
+    "t",
+    "i",
+    "tick",
+    "progress_tick",
+    "idx",
+    "index",
+    "counter",
+    "episode",
+    "episodes",
+    "generation",
+    "round",
+)
 """Words that name a step counter only where the column does count upwards."""
 STAMP_NAMES = frozenset(
     {
@@ -122,6 +136,7 @@ PHASE_NAMES = frozenset(
 PHASES = {
     "train": "train",
     "training": "train",
+    "learn": "train",
     "val": "eval",
     "valid": "eval",
     "validation": "eval",

@@ -34,6 +34,26 @@ from .others import (
     sb3_table,
     speechbrain,
 )
+from .phrases import (
+    both_sides_on_a_line,
+    bracketed_counts,
+    cost_after_epoch,
+    deeplearning4j,
+    early_stopping,
+    epoch_that_closes,
+    espnet2,
+    lightning_checkpoints,
+    litgpt,
+    loss_at_step,
+    marian,
+    ml_agents,
+    rsl_rl,
+    spacy_table,
+    timm,
+    udacity,
+    vae_example,
+    xgboost,
+)
 from .vision import (
     basicsr,
     caffe,
@@ -55,6 +75,8 @@ PRINTED: dict[str, Callable[[], Printed]] = {
         hf_stdout, hf_stdout_with_bar, torchtitan, megatron, deepspeed_pipeline, fairseq_json, fairseq_old, olmo, nanogpt,
         build_nanogpt, llmc, keras_bars, keras3, lightning_bar, detectron2, mmdetection, mmengine, paddle_seg, basicsr,
         sb3_table, speechbrain, coqui, caffe, pytorch_mnist, pytorch_imagenet, torchvision, ultralytics, loop_by_hand,
-        arrows, json_after_prefix, swift,
+        arrows, json_after_prefix, swift, spacy_table, marian, espnet2, both_sides_on_a_line, deeplearning4j,
+        loss_at_step, cost_after_epoch, epoch_that_closes, rsl_rl, ml_agents, xgboost, timm,
+        bracketed_counts, udacity, early_stopping, vae_example, litgpt, lightning_checkpoints,
     )
 }  # fmt: skip
