@@ -4,7 +4,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from trainscope.probe.moments import PIECE, moments, prepare, reduce  # noqa: E402
+from trainscope.probe.moments import moments, reduce  # noqa: E402
+from trainscope.probe.prepared import PIECE, prepare  # noqa: E402
 
 pytestmark = pytest.mark.slow
 

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainscope.core.finding import Finding, Severity
-from trainscope.core.metrics import Kind
+from trainscope.core.metrics import Kind, kind
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, by_kind, is_game, number, training_losses
 from trainscope.detectors.engine.events import Excursion, Limits, Shape

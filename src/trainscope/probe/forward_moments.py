@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .moments import cut
+from .prepared import cut
 from .tensors import spread
 
 SAMPLE = 32_768

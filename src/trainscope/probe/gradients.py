@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from .moments import Moments, Prepared, prepare, reduce
+from .moments import Moments, reduce
 from .names import Watched
+from .prepared import Prepared, prepare
 
 Mark = tuple[int, int]
 """Identity and version of a gradient tensor; either changes when anybody writes a new gradient."""

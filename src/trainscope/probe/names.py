@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from .compiling import is_compiled
-from .moments import SMALL
+from .prepared import SMALL
 from .tensors import is_measurable
 
 _WRAPPERS = frozenset({"module", "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})

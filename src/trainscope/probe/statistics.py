@@ -13,9 +13,10 @@ from . import scaling
 from .boundary import Boundary
 from .gradients import Gradients, Now
 from .measurement import High, Measurement, Sum
-from .moments import Moments, Prepared, Reducer, moments, prepare, sums_of_squares
+from .moments import Moments, Reducer, moments, sums_of_squares
 from .names import Watched
 from .optimizer_state import States, rms_sums
+from .prepared import Prepared, prepare
 from .shards import Shards
 from .tables import Tables
 from .tensors import dense, wide_dtype

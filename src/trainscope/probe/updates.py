@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .moments import Prepared, sums_of_squares
+from .moments import sums_of_squares
+from .prepared import Prepared
 from .segments import squared_changes
 from .tensors import dense, is_sharded, runs
 
