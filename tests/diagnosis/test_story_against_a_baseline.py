@@ -117,3 +117,44 @@ def test_of_layers_that_all_break_at_one_step_none_is_called_the_first(broken, p
     assert (story.parameter, story.onset) == (place, AT)
     ending = "" if place is None else f", first in {place}"
     assert story.explanations[0].title == f"the gradient stopped being finite at step {AT}{ending}"
+
+
+def jump(rate_is_higher: bool) -> tuple[Story, ...]:
+    series = healthy()
+    series["train/loss"][AT : AT + 2] *= 3.0
+    rate = finding("learning_rate_change", 0, "The rate is not the baseline's.", evidence={"higher": rate_is_higher})
+    run = run_of(series)
+    return tell(run, [*found_in(run), rate, finding("paired_loss", AT)])
+
+
+def test_a_jump_under_a_rate_above_the_baselines_belongs_to_the_rate():
+    (story,) = jump(rate_is_higher=True)
+    assert story.cause is Cause.SCHEDULE
+    assert {"spikes", "learning_rate_change", "paired_loss"} <= detectors(story)
+
+
+def test_a_jump_under_a_rate_below_the_baselines_is_a_story_of_its_own():
+    rate, incident = jump(rate_is_higher=False)
+    assert (rate.cause, "spikes" in detectors(rate)) == (Cause.SCHEDULE, False)
+    assert incident.cause is not Cause.SCHEDULE
+
+
+def test_a_jump_with_a_bad_batch_is_the_batchs_under_any_rate():
+    series = healthy()
+    series["train/loss"][AT : AT + 2] *= 3.0
+    rate = finding("learning_rate_change", 0, evidence={"higher": True})
+    batch = Finding("bad_batch", Severity.WARNING, "A title", "Tokens are noise.", start_step=AT, end_step=AT)
+    run = run_of(series)
+    assert [s.cause for s in tell(run, [*found_in(run), rate, batch])] == [Cause.SCHEDULE, Cause.DATA]
+
+
+@pytest.mark.parametrize("weights_are_zero", [True, False])
+def test_an_update_over_weights_that_are_zero_is_no_update_that_stopped_being_finite(weights_are_zero):
+    series, table = healthy(), layers()
+    series["train/loss"][AT : AT + 2] *= 3.0
+    table[NAMES[0], "update_ratio"][AT - 1] = np.nan
+    if weights_are_zero:
+        table[NAMES[0], "weight_l2_norm"][:] = 0.0
+    run = run_of(series, table)
+    (story,) = tell(run, found_in(run))
+    assert (story.cause is Cause.NUMERICS) is not weights_are_zero

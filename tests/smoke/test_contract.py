@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from trainscope.smoke.record import CONFIG, LAYER_METRICS, SERIES
@@ -23,6 +24,15 @@ def test_every_series_and_fact_is_in_the_tables(once: Record, name: str):
     plain = {key for key in CONFIG if "<" not in key}
     assert plain <= set(run.config)
     assert set(run.layers.metrics()) >= set(LAYER_METRICS)
+
+
+def test_an_update_over_weights_that_are_still_zero_is_missing(once: Record):
+    layers = once(*script("gpt"), "6").runs[0].layers
+    bias = next(name for name in layers.layers() if name.endswith("norm.bias"))
+    assert layers.series(bias, "weight_l2_norm").value[0] == 0.0
+    ratio = layers.series(bias, "update_ratio")
+    assert ratio.step[0] == layers.series(bias, "weight_l2_norm").step[1]
+    assert np.isfinite(ratio.value).all()
 
 
 def test_the_same_command_gives_the_same_record(record: Record, warm_script: Script):

@@ -87,7 +87,12 @@ def _finding(name: str, both: Aligned, deviation: FloatArray, worst: int, params
         start_step=int(both.step[off[0]]),
         end_step=int(both.step[off[-1]]),
         peak_step=int(both.step[worst]),
-        evidence={"deviation": float(deviation[worst]), "limit": params.deviation, "steps": len(off)},
+        evidence={
+            "deviation": float(deviation[worst]),
+            "limit": params.deviation,
+            "steps": len(off),
+            "higher": bool(both.run[worst] > both.base[worst]),
+        },
         fixes=(
             "Check how often the scheduler steps, in which unit its horizon counts, and which optimizer it drives.",
             "If the change is meant, save a new baseline.",

@@ -198,8 +198,10 @@ def _bad_gradients(table: LayerTable, layer: str, first: int, last: int, meant: 
 
 def _bad_update(table: LayerTable, layer: str, first: int, last: int, meant: NDArray[np.integer]) -> Iterator[Sign]:
     """Yield a sign where weights left the finite numbers before the layer's gradient did: the exact place."""
+    norm = table.series(layer, "weight_l2_norm")
+    nothing = norm.step[norm.value == 0.0]  # a ratio to it is no number, and old recordings say NaN
     for metric in ("update_ratio", "weight_l2_norm"):
-        bad = _non_finite(table.series(layer, metric), first, last, meant)
+        bad = _non_finite(table.series(layer, metric), first, last, np.union1d(meant, nothing))
         if bad is not None:
             yield Sign(bad, Stage.UPDATE, metric, STOPPED, layer, bad)
             return

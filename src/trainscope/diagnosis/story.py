@@ -52,7 +52,8 @@ def tell(run: Run, findings: Sequence[Finding]) -> tuple[Story, ...]:
     lasting = [s for f, s in grave if _manner(f) is Manner.STATE]
     hints = [s for f, s in known if f.severity < Severity.WARNING and _manner(f) is Manner.INCIDENT]
     groups = [_incident(run, group, hints, reach) for group in incidents(sudden, reach)]
-    lasting = [s for s in lasting if not _follows(s, groups)]
+    hot = [s for f, s in grave if f.detector == "learning_rate_change" and f.evidence.get("higher")]
+    lasting = [s for s in lasting if not _follows(s, groups) and not (s in hot and _heats(s, groups))]
     states = _states([s for s in lasting if not _shows(s, groups)], groups)
     stories = [_story(run, group, findings) for group in (*groups, *states)]
     return tuple(sorted(stories, key=lambda s: (s.onset, s.end)))
@@ -69,6 +70,18 @@ def _follows(sign: Sign, groups: list[tuple[Sign, ...]]) -> bool:
         return False
     for i, group in enumerate(groups):
         if group[0].step < sign.step and any(s.stage < Stage.LOSS for s in group):
+            groups[i] = ordered((*group, sign))
+            return True
+    return False
+
+
+def _heats(sign: Sign, groups: list[tuple[Sign, ...]]) -> bool:
+    """Tell whether an incident fell while the learning rate was above the baseline's, and nothing earlier in a step
+    explains it; the sign then joins the first such incident.
+    """
+    for i, group in enumerate(groups):
+        begins, ends = sign.step, sign.end_step if sign.end_step is not None else sign.step
+        if begins <= group[0].step <= ends and all(s.stage > Stage.SCHEDULE for s in group):
             groups[i] = ordered((*group, sign))
             return True
     return False

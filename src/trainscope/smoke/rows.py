@@ -49,7 +49,9 @@ class Rows:
             "update_l2_norm": updates,
             "update_ratio": np.divide(updates, weights, out=np.full_like(updates, np.nan), where=weights != 0),
         }
-        valid = dict.fromkeys(columns, measured) | {"grad_l2_norm": gradients}
+        # A ratio to nothing is no number: of weights that are still 0 it is missing, not infinite.
+        valid = dict.fromkeys(columns, measured)
+        valid |= {"grad_l2_norm": gradients, "update_ratio": measured & (weights != 0)}
         return LayerBlock(self.layers, columns, valid)
 
     def _absent(self, step: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
