@@ -76,8 +76,9 @@ def _follows(sign: Sign, groups: list[tuple[Sign, ...]]) -> bool:
 
 
 def _heats(sign: Sign, groups: list[tuple[Sign, ...]]) -> bool:
-    """Tell whether an incident fell while the learning rate was above the baseline's, and nothing earlier in a step
-    explains it; the sign then joins the first such incident.
+    """Tell whether a rate above the baseline's explains an incident; the sign then joins the first of them.
+
+    It does where the incident fell while the rate was off, and nothing earlier in a training step is wrong.
     """
     for i, group in enumerate(groups):
         begins, ends = sign.step, sign.end_step if sign.end_step is not None else sign.step
