@@ -144,3 +144,16 @@ def test_only_names_that_come_back_under_another_side_make_two_halves() -> None:
     assert second_side(parts, ["loss", "acc", "loss", "acc"]) == ("eval", 2)
     assert second_side(["loss=", ", acc=", ", loss=", ""], ["loss", "acc", "loss"]) == ("", 0)
     assert second_side(["train_loss=", ", val_loss=", ""], ["train_loss", "val_loss"]) == ("", 0)
+
+
+def test_a_cost_beside_parts_of_a_loss_is_time_and_no_step_is_lost_to_it(tmp_path: Path) -> None:
+    text = ""
+    for epoch in range(4):
+        for batch in (99, 199):
+            text += (
+                f"[Epoch {epoch}][Batch {batch}], LR: 1.0E-03, ObjLoss={loss_at(10 * epoch + batch)}, ClassLoss=1.5\n"
+            )
+        text += f"[Epoch {epoch}] Training cost: 190.396, ObjLoss=17.3, ClassLoss=2.6\n"
+    run = only(write(tmp_path, "train.log", text))
+    assert run.series["learning_rate"].step.tolist() == [99, 199, 298, 398, 497, 597, 696, 796]
+    assert "train/loss" not in run.series

@@ -104,8 +104,11 @@ def main_kinds(kinds: Sequence[LineKind]) -> list[int]:
         Quantity.SCORE: 2,
     }
     most = max(totals.values(), default=0)
+    judged = {column: ranks.get(kind(column), 0) for column in totals}
+    if max(judged.values(), default=0) < ranks[Quantity.LOSS_PART]:  # else a "cost" is time or money
+        judged = {column: ranks.get(kind(canonical(column) or column), 0) for column in totals}
     for column, count in totals.items():
-        rank = ranks.get(kind(canonical(column) or column), 0) if 10 * count >= most else -1
+        rank = judged[column] if 10 * count >= most else -1
         if (rank, count) > best:
             best, name = (rank, count), column
     return [n for n, k in enumerate(kinds) if name in k.column]
