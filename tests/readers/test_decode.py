@@ -7,7 +7,7 @@ import lzma
 import pytest
 
 from trainscope.core.errors import ReadError
-from trainscope.readers.decode import decode_file, decompress
+from trainscope.readers.decode import decode, decode_file, decompress
 
 TEXT = "step,loss\n1,2.5\n2,2.25\n"
 
@@ -66,3 +66,22 @@ def test_nul_bytes_of_a_crash_are_removed_with_a_note() -> None:
 
 def test_machine_code_is_binary() -> None:
     assert decode_file(bytes(range(256)) * 20, "x").binary
+
+
+def test_a_broken_byte_among_characters_of_utf8_leaves_the_others_as_they_are() -> None:
+    text = decode("шаг 1 → 2.5\n".encode() * 3 + b"\xff\n")
+    assert text.data.decode() == "шаг 1 → 2.5\n" * 3 + "\ufffd\n"
+    (note,) = text.notes
+    assert (note.kind, note.count) == ("encoding", 1)
+
+
+def test_dashes_of_windows_are_no_control_codes() -> None:
+    text = decode("step 1 – loss “2.5” é".encode("cp1252"))
+    assert text.data.decode() == "step 1 – loss “2.5” é"
+    assert "Windows-1252" in text.notes[0].message
+
+
+def test_a_byte_that_windows_does_not_know_is_read_as_latin_1() -> None:
+    text = decode(b"caf\xe9 \x81")
+    assert text.data.decode() == "café \x81"
+    assert "Latin-1" in text.notes[0].message

@@ -20,6 +20,8 @@ _SAMPLE = 60
 _FEWEST_ALIGNED = 3
 """Lines of equally many words, all numbers but those of the first, that no prose has."""
 _SEP = re.compile(r"sep=(.)", re.IGNORECASE)
+_CUT_NUMBER = re.compile(r"[^\W\d_][\w ./%()-]{0,60}[:=]\s*[-+]?\d[\d.]*,[-+]?\d")
+"""A number under a name with a comma within: of a sentence (``loss: 0,25``), and no place to cut it."""
 _COMMA_NUMBER = re.compile(r"[-+]?\d*,\d+(?:e[-+]?\d+)?", re.IGNORECASE)
 
 
@@ -66,8 +68,11 @@ def find_layout(head: Head) -> Layout | None:
     found = _best_delimiter(body, delimiter)
     if found is None:
         return _single_column(head, body, skip + more) or _aligned(body, skip + more, comments)
+    by_name = head.name.endswith((".csv", ".tsv"))
+    if found == "," and not by_name and all(_CUT_NUMBER.search(line[:1000]) for line in body):
+        return None
     rows = [split(line, found) for line in body]
-    return _layout(found, rows, body, skip + more, comments, by_name=head.name.endswith((".csv", ".tsv")))
+    return _layout(found, rows, body, skip + more, comments, by_name=by_name)
 
 
 def _broken_header(lines: Sequence[str]) -> int:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import bz2
 import codecs
 import lzma
+import re
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from trainscope.core.errors import ReadError
 from trainscope.core.run import Note
+from trainscope.readers.notes import counted
 
 HEAD_BYTES = 64 * 1024
 """How much of a file a sniffer may see."""
@@ -27,6 +30,8 @@ DAMAGED = "is a damaged compressed file: nothing of it could be unpacked"
 _CHUNK = 1 << 20
 _CONTROLS = bytes(byte for byte in range(1, 32) if byte not in b"\t\n\r\f\b\x1b")
 """Bytes that text does not hold."""
+_ONLY_WINDOWS = re.compile(rb"[\x80-\x9f]")
+"""Characters there, and control codes in Latin-1."""
 _Engine: TypeAlias = "zlib._Decompress | bz2.BZ2Decompressor | lzma.LZMADecompressor"
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -134,10 +139,28 @@ def _as_utf8(data: bytes) -> Decoded:
     except UnicodeDecodeError as error:
         if error.start >= len(data) - 3 and error.reason == "unexpected end of data":
             return Decoded(data[: error.start])
-        count = sum(byte > 127 for byte in data[:HEAD_BYTES])
-        note = Note("encoding", "the text is not valid UTF-8; it was read as Latin-1", count=max(1, count))
-        return Decoded(data.decode("latin-1").encode("utf-8"), (note,))
+        return _as_utf8_with_errors(data) or _as_one_byte_each(data)
     return Decoded(data)
+
+
+def _as_utf8_with_errors(data: bytes) -> Decoded | None:
+    """Return UTF-8 of which some bytes are broken, as where two processes wrote; None if it is something else."""
+    text = data.decode("utf-8", "replace")
+    broken = text.count("\ufffd")
+    if len(text) - len(text.encode("ascii", "ignore")) < 2 * broken:
+        return None
+    message = f"{counted(broken, 'place of the text is', 'places of the text are')} not valid UTF-8"
+    return Decoded(text.encode(), (Note("encoding", f"{message}; the rest was read as such", count=broken),))
+
+
+def _as_one_byte_each(data: bytes) -> Decoded:
+    count = max(1, sum(byte > 127 for byte in data[:HEAD_BYTES]))
+    name, text = "Latin-1", data.decode("latin-1")
+    if _ONLY_WINDOWS.search(data):
+        with suppress(UnicodeDecodeError):
+            name, text = "Windows-1252", data.decode("cp1252")
+    note = Note("encoding", f"the text is not valid UTF-8; it was read as {name}", count=count)
+    return Decoded(text.encode(), (note,))
 
 
 def _wide_without_mark(head: bytes) -> str | None:

@@ -19,6 +19,8 @@ _FEWEST = 3
 _COUNTS = re.compile(r"^#|\b(?:instances|samples|images|support|count)\b", re.IGNORECASE)
 _RULE = re.compile(r"[\s|+]*(?:[-=]+[\s|+]*)+")
 _SIGNS = {"E": "epoch", "#": "step"}
+_MISSING = frozenset({"-", "--", "---", "n/a", "N/A", "NA", "None", "none", "null"})
+"""What stands in a cell without a number."""
 _FARTHEST = 500
 """Lines between names and numbers, at most: the other rows of the table, the updates of a bar."""
 
@@ -33,15 +35,19 @@ def named_by_header(template: Template, row: int, layout: Layout, lines: Lines) 
     row : int
         The first line that has it.
     """
-    words = without_bars(template.text).replace("|", " ").split()
+    words = _words_of_row(template.text)
     bare = sum(f.role in (Role.NONE, Role.PROGRESS, Role.TOTAL) for f in layout.fields)
-    if len(template.sample) < _FEWEST or 2 * bare < len(layout.fields) or MASK not in words[0]:
+    given = sum(word not in _MISSING for word in words)
+    if min(len(words), given + 1) < _FEWEST or 2 * bare < len(layout.fields) or MASK not in words[0]:
         return layout
     header = _header(row, len(words), lines)
-    if not _FEWEST <= len(header) <= len(words) or any(MASK not in word for word in words[: len(header)]):
+    named = words[: len(header)]
+    if len(header) < _FEWEST or any(MASK not in word and word not in _MISSING for word in named):
         return layout
     fields: list[Field] = []
     for name, word in zip(header, words, strict=False):
+        if MASK not in word:
+            continue
         role = counter_named(name) or Role.VALUE
         fields.append(Field(role, name, strict=True))
         if word.count(MASK) == 2 and "/" in word and role is not Role.VALUE:
@@ -50,6 +56,13 @@ def named_by_header(template: Template, row: int, layout: Layout, lines: Lines) 
             fields += [Field(Role.NONE)] * (word.count(MASK) - 1)
     fields += layout.fields[len(fields) :]
     return Layout(tuple(fields), layout.phase, layout.rank)
+
+
+def _words_of_row(text: str) -> list[str]:
+    """Return the cells of a row; one that is blank is seen between bars alone."""
+    words = without_bars(text).replace("|", " ").split()
+    cells = _cells(text) if text.lstrip().startswith("|") else []
+    return [cell or "-" for cell in cells] if max(map(len, map(str.split, cells)), default=2) <= 1 else words
 
 
 def without_counts(template: Template, row: int, layout: Layout, lines: Lines) -> Layout:
@@ -93,9 +106,9 @@ def _header(row: int, count: int, lines: Lines) -> Sequence[str]:
         if lines.of[above] < 0:
             continue
         template = lines.templates[lines.of[above]]
-        if len(template.sample) >= _FEWEST:
-            continue
         text = template.text
+        if len(template.sample) >= _FEWEST or (template.sample and len(_words_of_row(text)) == count):
+            continue
         if _RULE.fullmatch(text):
             rule = text
             continue

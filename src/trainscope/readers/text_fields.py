@@ -62,6 +62,8 @@ _POSSESSIVE = re.compile(r"(?<=\w)'s (?=\w)")
 
 _BARS = re.compile(r"[\u2500-\u259f]+|\[[=>.\-# ]{3,}\]|\|[#=>.\- ]*\||[=*#~\-]{4,}")
 
+_LONGEST_RANK = 9
+"""Digits."""
 _RANK = re.compile(r"^\s*(?:\[(?:default|rank|Rank )(\d+|\x00)\]|rank(\d+)):?", re.IGNORECASE)
 
 
@@ -83,7 +85,7 @@ def layout_of(template: Template) -> Layout:
     if said == MASK:
         said = sample[0]
     phase = "train" if mirrored else phase_of(parts, fields)
-    return Layout(tuple(fields), phase, int(said) if said and said.isdecimal() else None)
+    return Layout(tuple(fields), phase, int(said) if said and said.isdecimal() and len(said) <= _LONGEST_RANK else None)
 
 
 def without_bars(text: str) -> str:

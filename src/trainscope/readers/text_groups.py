@@ -12,8 +12,9 @@ from trainscope.core.metrics import canonical, tokens
 from trainscope.core.run import FloatArray, IntArray
 from trainscope.readers.text_columns import named_by_header, without_counts
 from trainscope.readers.text_fields import Field, Layout, layout_of, without_bars
-from trainscope.readers.text_lines import Lines
+from trainscope.readers.text_lines import MASK, Lines
 from trainscope.readers.text_rows import rows_of
+from trainscope.readers.text_scales import scales_of
 from trainscope.readers.text_words import COUNTERS, Role
 
 FEWEST = 3
@@ -134,10 +135,18 @@ def kinds_of(lines: Lines) -> list[LineKind]:
     """Return the lines whose numbers have the same names, with the numbers, kind by kind. The lines lose theirs."""
     groups = list(grouped(lines))
     out = []
-    for group, rows in zip(groups, rows_of([g.templates for g in groups], lines), strict=True):
+    scales = {i: scale for i, g in enumerate(groups) if (scale := _scales(g, lines)) is not None}
+    for group, rows in zip(groups, rows_of([g.templates for g in groups], lines, scales), strict=True):
         fields = tuple(group.layout.fields[j] for j in group.keep)
         out.append(LineKind(fields, group.layout.phase, rows.line, rows.values))
     return out
+
+
+def _scales(group: _Group, lines: Lines) -> FloatArray | None:
+    if len(group.templates) == 1:
+        return None
+    parts = ((lines.templates[i].text.split(MASK), picks) for i, picks in group.templates)
+    return scales_of([[texts[pick + 1] for pick in picks] for texts, picks in parts])
 
 
 def without_rows_of_other_ranks(k: LineKind) -> LineKind:

@@ -5,8 +5,8 @@ blocks: :mod:`trainscope.readers.text_numbers` takes the numbers out of a block 
 than the look-up of what is left of it (:mod:`trainscope.readers.text_templates`).
 
 Understood as a number: plain and scientific ones, NaN and infinity in the usual spellings, thousands separators,
-clocks (``1:02:03``) as seconds. What only looks like a number (a version, ``1,2,3``) is NaN. Digits within a word
-(``fp16``, ``loss_2``) belong to the word.
+clocks (``1:02:03``) as seconds. What only looks like a number (a version, ``1,2,3``) is ``text_values.UNREADABLE``.
+Digits within a word (``fp16``, ``loss_2``) belong to the word.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from trainscope.readers.text_numbers import numbers_of
 from trainscope.readers.text_parts import Filling, Part
 from trainscope.readers.text_pieces import replaced
+from trainscope.readers.text_spelling import Spelling
 from trainscope.readers.text_templates import MAX_NUMBERS, Templates
 
 MASK = "\0"
@@ -71,8 +72,9 @@ def lines_of(data: bytes | Iterable[bytes]) -> Lines:
     known = Templates()
     of: list[NDArray[np.int32]] = []
     filling = Filling()
+    spelling = Spelling()
     for block in blocks_of(data) if isinstance(data, bytes) else data:
-        at, width, value = known.settled(numbers_of(_plain(block)))
+        at, width, value = known.settled(numbers_of(spelling.undone(_plain(block))))
         of.append(at)
         filling.add(width, value)
         known.forget_singles(of)

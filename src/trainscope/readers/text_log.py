@@ -32,6 +32,7 @@ from trainscope.readers.text_means import keep_epoch_means, keep_last_of_evaluat
 from trainscope.readers.text_names import named
 from trainscope.readers.text_records import Records, records_of
 from trainscope.readers.text_steps import Steps, describe, steps_of, whole
+from trainscope.readers.text_values import is_unreadable
 from trainscope.readers.text_words import is_known
 
 NAME = "text"
@@ -177,20 +178,32 @@ def _columns(kinds: list[LineKind], records: Records) -> tuple[dict[str, Column]
                 places.setdefault(k.column[i], []).append((number, i))
     columns: dict[str, Column] = {}
     constant: list[str] = []
+    unreadable: dict[str, int] = {}
     for name, where in places.items():
         state = np.full(records.count, ABSENT, np.uint8)
         for number, _ in where:
             state[records.of[number]] = NUMBER
-        columns[name] = Column(joined(where, kinds, records), state)
+        value = joined(where, kinds, records)
+        odd = is_unreadable(value)
+        if odd.any():
+            value, state[odd] = np.where(odd, np.nan, value), ABSENT
+            unreadable[name] = int(odd.sum())
+        if (state == NUMBER).any():
+            columns[name] = Column(value, state)
     for name, column in list(columns.items()):
         value = column.value[column.has]
         if not is_known(name) and kind(name) in (Kind.OTHER, Kind.PROGRESS) and (value == value[0]).all():
             constant.append(name)
             del columns[name]
-    if not constant:
-        return columns, []
-    message = f"{counted(len(constant), 'number', 'numbers')} that never changed: {quoted(constant)}"
-    return columns, [Note("constant", message, len(constant))]
+    notes = []
+    if unreadable:
+        count = sum(unreadable.values())
+        message = f"{counted(count, 'value', 'values')} of {quoted(list(unreadable))} only look like numbers"
+        notes.append(Note("bad_cell", f"{message} (1.2.3, 1,2,3) and were left out", count))
+    if constant:
+        message = f"{counted(len(constant), 'number', 'numbers')} that never changed: {quoted(constant)}"
+        notes.append(Note("constant", message, len(constant)))
+    return columns, notes
 
 
 def _column(value: FloatArray) -> Column:

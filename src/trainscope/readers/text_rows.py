@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,17 @@ Picks = Sequence[tuple[int, Sequence[int]]]
 """Templates, and which numbers of each make up the columns."""
 
 
-def rows_of(wanted: Sequence[Picks], lines: Lines) -> list[Rows]:
+def rows_of(
+    wanted: Sequence[Picks], lines: Lines, scales: Mapping[int, FloatArray] = MappingProxyType({})
+) -> list[Rows]:
     """Return the lines of each group of templates, in their order, with the numbers picked.
 
     The lines lose their numbers: those picked are copied, part by part, and the rest is given up.
+
+    Parameters
+    ----------
+    scales : dict of int to (templates, columns) float64 array
+        For some of the groups, what the numbers are multiplied by.
     """
     counts = np.bincount(lines.of + 1, minlength=len(lines.templates) + 1)[1:]
     group = np.full(len(lines.templates) + 1, -1, np.int16 if len(wanted) < np.iinfo(np.int16).max else np.int32)
@@ -56,6 +64,8 @@ def rows_of(wanted: Sequence[Picks], lines: Lines) -> list[Rows]:
             goal = slice(done, done + len(at))
             np.add(at, part.first, out=rows.line[goal])
             _pick(part, start[at], picks[number], rank[of[at]], rows.values[goal])
+            if number in scales:
+                np.multiply(rows.values[goal], scales[number][rank[of[at]]], out=rows.values[goal])
             filled[number] += len(at)
     return found
 

@@ -14,7 +14,9 @@ from trainscope.readers.text_pieces import Bounds, floats, found_in, is_small
 
 NAN, INFINITY, MINUS_INFINITY = b"0:.", b"1:.", b"-1:."
 """How ``nan`` and ``inf`` are kept as numbers."""
-_THOUSANDS = re.compile(rb"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+UNREADABLE = float(np.array([0x7FF8_0000_0000_0001], np.uint64).view(np.float64)[0])
+"""What only looks like a number: a NaN, but another one than that of a log which says ``nan``."""
+_THOUSANDS = re.compile(rb"-?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +28,8 @@ class _Form:
     """Which bytes may stand where."""
     weights: tuple[int, ...]
     """What each digit counts, or counts in the last part."""
+    leading: bool = True
+    """Whether the first digit may be a nought."""
     last: int = 0
     """Digits of a last part that is a fraction, to be divided by 1000 before it is added."""
 
@@ -41,6 +45,8 @@ class _Form:
                 continue
             figure = byte - np.uint8(48)
             fits &= figure <= 9
+            if figures == 0 and not self.leading:
+                fits &= figure > 0
             part = fraction if figures >= len(self.weights) - self.last else whole
             part += np.multiply(figure, self.weights[figures], dtype=np.int64)
             figures += 1
@@ -50,7 +56,7 @@ class _Form:
 def _thousands(size: int) -> _Form:
     marks = {i: b"," for i in range(size) if (size - i) % 4 == 0}
     figures = size - len(marks)
-    return _Form(size, marks, tuple(10 ** (figures - 1 - i) for i in range(figures)))
+    return _Form(size, marks, tuple(10 ** (figures - 1 - i) for i in range(figures)), leading=False)
 
 
 _FORMS = (
@@ -145,7 +151,7 @@ def _unusual(text: bytes) -> float:
     try:
         return float(plain)
     except ValueError:
-        return np.nan  # a version, a list without spaces
+        return UNREADABLE  # a version, a list without spaces
 
 
 def _seconds(clock: bytes) -> float:
@@ -154,8 +160,13 @@ def _seconds(clock: bytes) -> float:
         for part in clock.replace(b",", b".").split(b":"):
             seconds = 60 * seconds + float(part)
     except ValueError:
-        return np.nan
+        return UNREADABLE
     return seconds
+
+
+def is_unreadable(values: FloatArray) -> NDArray[np.bool_]:
+    """Return which of (n,) values only looked like numbers in the text."""
+    return np.asarray(values.view(np.uint64) == np.float64(UNREADABLE).view(np.uint64))
 
 
 def is_clock(number: str) -> bool:
