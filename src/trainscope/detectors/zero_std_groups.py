@@ -2,11 +2,12 @@
 
 What it finds
     A run of GRPO or a method of its kind in which, to the end, nearly all groups have no spread of rewards: their
-    advantages are 0, and so is the gradient. Where the reward rose or is at its maximum it is information: solved.
+    advantages are 0, and so is the gradient. Where some prompts are solved it is information.
 Algorithm
     The share of dead groups is ``frac_reward_zero_std``, or whether ``reward_std`` is exactly 0 where that is all the
     log has. Of about 40 block means nine in ten must be at least `dead`, to the end, over `share` of the run and at
-    least `points` points. The reward in that stretch is compared with the first tenth of the run.
+    least `points` points. The reward in that stretch must be near the lowest of the run, and no higher than in the
+    first tenth.
 Parameters
     dead: smallest share of groups without spread.
     share: smallest part of the run over which it lasts.
@@ -14,8 +15,8 @@ Parameters
 False positives
     A run that finds its first rewards after the log ends.
 Misses
-    A stretch that ends, however long, and groups that all get the same part of a reward above 0 from the start: that
-    may be the maximum.
+    A stretch that ends, however long, and groups whose rewards differ from one group to another but never within
+    one: some prompts seem solved. A constant reward above 0 may be the maximum.
 Reference
     Z. Shao et al., "DeepSeekMath", 2024 (advantages are relative to the group); Q. Yu et al., "DAPO", 2025, section
     3.2 (dynamic sampling leaves such groups out); huggingface/trl#3452.
@@ -38,6 +39,8 @@ BLOCKS = 40
 MOSTLY = 0.9
 RISES = 1.0
 """Standard errors from which on the reward counts as higher."""
+LOWEST = 0.1
+"""Of the range of the reward; above it some prompts are solved, and others never will be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,9 @@ def _finding(dead: Series, at: int, reward: Series) -> Finding:
     tenth = dead.step[0] + 0.1 * (end - dead.step[0])
     early, late = reward.value[reward.step <= tenth], reward.value[reward.step >= begin]
     level = float(np.median(late)) if len(late) else float("nan")
-    solved = rise(early, late) > RISES or at_ceiling(reward, begin)
+    lowest, highest = float(reward.value.min()), float(reward.value.max())
+    nothing = level <= lowest + LOWEST * (highest - lowest)
+    solved = not nothing or rise(early, late) > RISES or at_ceiling(reward, begin)
     share = float(np.mean(dead.value[at:]))
     what = "nothing is left to learn from these prompts" if solved else "there is nothing to learn from"
     return Finding(

@@ -7,13 +7,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trainscope.core.metrics import Kind, kind
+from trainscope.core.metrics import Kind, kind, tokens
 from trainscope.core.robust import lag1, mad_sigma
 from trainscope.core.run import Run, Series
 
 FloatArray = NDArray[np.float64]
 CEILING = 0.05
 """A level this close to the largest value of the run, as a fraction of it, has nothing left to gain."""
+EXTREMES = frozenset({"max", "min", "maximum", "minimum"})
+"""Words of a reward that is one episode's, and not what the policy gets."""
 
 
 def main_reward(run: Run) -> Series | None:
@@ -21,7 +23,7 @@ def main_reward(run: Run) -> Series | None:
     main = run.get("train/reward")
     if main is None:
         rewards = [s for name, s in run.series.items() if kind(name) is Kind.REWARD]
-        main = max(rewards, key=len, default=None)
+        main = max(rewards, key=lambda s: (EXTREMES.isdisjoint(tokens(s.name)), len(s)), default=None)
     return main.finite() if main is not None and len(main) else None
 
 
