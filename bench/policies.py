@@ -129,7 +129,7 @@ def preferences(rng: np.random.Generator, n: int, learns: float, pairs: int = 16
     """
     t = np.linspace(0.0, 1.0, n)
     beta = float(rng.uniform(0.05, 0.5))
-    moved = beta * float(rng.uniform(0.05, 6.0)) * (1.0 - np.exp(-t * float(rng.uniform(2, 10))))
+    moved = beta * 10.0 ** float(rng.uniform(-1.5, 0.8)) * (1.0 - np.exp(-t * float(rng.uniform(2, 10))))
     margins = moved[:, None] * (learns + rng.standard_t(3, (n, pairs)) / np.sqrt(3.0))
     fallen = float(rng.uniform(-0.25, 0.02)) * t
     chosen = -float(rng.uniform(50, 400)) * (1.0 - fallen) * (1.0 + 0.05 * noise(rng, n, "t3", 0.3))
@@ -147,7 +147,7 @@ def healthy_policy(rng: np.random.Generator) -> Run:
     n = int(np.exp(rng.uniform(np.log(60), np.log(2000))))
     kind = rng.random()
     if kind < 0.2:
-        return run_of(preferences(rng, n, float(rng.uniform(0.2, 2.0))))
+        return run_of(preferences(rng, n, float(rng.uniform(0.2, 2.0)), int(rng.choice([2, 8, 32]))))
     if kind < 0.6:
         task = Task(n, 10.0 ** float(rng.uniform(-1.3, 0.5)), float(rng.uniform(0.0, 0.6)), float(rng.uniform(0, 0.05)))
         log = trained(rng, task)

@@ -29,7 +29,10 @@ PLANTED: Mapping[str, tuple[str, ...]] = {
     "throughput": ("slower",),
     "step_order": ("missing_rows",),
 }
-"""Detector to faults of ``bench/planted.py`` and ``more_faults.py`` (policies: ``policy_faults.py``) that are its own."""
+"""Detector to faults of ``bench/planted.py``, ``more_faults.py`` and ``policy_faults.py`` that are its own."""
+
+OF_POLICIES = frozenset({"policy_kl", "entropy_collapse", "zero_std_groups", "preference_margin"})
+"""Detectors that have nothing to judge in the log of a loss; their healthy logs are those of ``bench/policies.py``."""
 
 TRAINED: Mapping[str, tuple[str, ...]] = {
     "parameters_not_training": ("left_out_block",),

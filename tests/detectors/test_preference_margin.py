@@ -47,6 +47,7 @@ def test_a_small_beta_keeps_the_loss_at_ln_2_while_the_accuracy_tells(seed):
     log["train/loss"] = np.log1p(np.exp(-margins)).mean(axis=1)
     log["rewards/accuracies"] = (margins > 0.0).mean(axis=1)
     assert findings("preference_margin", run_of(log)) == []
+    assert findings("plateau", run_of(log)) == []
 
 
 @pytest.mark.parametrize("seed", range(20))

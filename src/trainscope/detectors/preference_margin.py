@@ -5,9 +5,9 @@ What it finds
     information: a margin that grows while the log-probability of the chosen answers falls far below its first level.
 Algorithm
     Points after the first quarter of the run. Nothing is learned if the loss began near ln 2 and each of eight
-    block medians is within `near` of it, and if the accuracy is at most `coin`: its median, its mean and the mean of
-    its last third. The log-probability has fallen if its level at the end is `fall` of the first one lower while the
-    margin rose. That the rewards of chosen and rejected answers both fall is normal and is not judged.
+    block medians is within `near` of it, and if the accuracy is at most `coin`: its mean with one standard error, and
+    the mean of its last third. The log-probability has fallen if its level at the end is `fall` of the first one
+    lower while the margin rose. That the rewards of chosen and rejected answers both fall is normal and not judged.
 Parameters
     near: largest distance of the loss from ln 2.
     coin: largest accuracy of a coin.
@@ -33,11 +33,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainscope.core.finding import Finding, Severity
-from trainscope.core.metrics import tokens
 from trainscope.core.robust import block_medians
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number
-from trainscope.detectors.engine.rewards import rise
+from trainscope.detectors.engine.rewards import named, rise
 
 FloatArray = NDArray[np.float64]
 BLOCKS = 8
@@ -52,8 +51,8 @@ class Params:
 
     near: float = 0.005
     """Nat; a margin of 0.01."""
-    coin: float = 0.53
-    """Of the pairs; 0 where both answers get exactly the same."""
+    coin: float = 0.55
+    """Of the pairs, with the standard error of the mean; 0 where both answers get exactly the same."""
     fall: float = 0.5
     """Of the first log-probability; healthy runs lose a tenth."""
     points: int = 40
@@ -65,7 +64,7 @@ class Params:
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     """Return a finding for a run that learns nothing, or one for chosen answers that became unlikely."""
     accuracy, margin, chosen = (
-        _series(run, *words) for words in (("rewards", "accuracies"), ("rewards", "margins"), ("logps", "chosen"))
+        named(run, *words) for words in (("rewards", "accuracies"), ("rewards", "margins"), ("logps", "chosen"))
     )
     loss = run.get("train/loss")
     if accuracy is None or len(accuracy) < params.points:
@@ -76,14 +75,6 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     if found is None and margin is not None and chosen is not None:
         found = _unlikely(margin, chosen, params)
     return [] if found is None else [found]
-
-
-def _series(run: Run, *words: str) -> Series | None:
-    """Return the finite points of the training metric of that name."""
-    for name, s in run.series.items():
-        if tokens(name) in {words, ("train", *words)} and len(s):
-            return s.finite()
-    return None
 
 
 def _late(s: Series) -> FloatArray:
@@ -98,8 +89,9 @@ def _coin(loss: Series, accuracy: Series, params: Params) -> Finding | None:
     blocks = block_medians(late, len(late) // BLOCKS)
     if np.any(np.abs(blocks - LN2) > params.near):
         return None
-    level = float(np.median(right))
-    if max(level, float(np.mean(right)), float(np.mean(right[-len(right) // 3 :]))) > params.coin:
+    level = float(np.mean(right))
+    surely_below = level + float(np.std(right)) / math.sqrt(len(right))
+    if max(surely_below, float(np.mean(right[-len(right) // 3 :]))) > params.coin:
         return None
     return Finding(
         detector="preference_margin",

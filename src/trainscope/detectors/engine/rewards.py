@@ -16,6 +16,10 @@ CEILING = 0.05
 """A level this close to the largest value of the run, as a fraction of it, has nothing left to gain."""
 EXTREMES = frozenset({"max", "min", "maximum", "minimum"})
 """Words of a reward that is one episode's, and not what the policy gets."""
+COIN = 0.52
+"""Mean accuracy from which on, with two standard errors to spare, a preference is learned."""
+ENOUGH = 20
+"""Points of an accuracy."""
 
 
 def main_reward(run: Run) -> Series | None:
@@ -25,6 +29,26 @@ def main_reward(run: Run) -> Series | None:
         rewards = [s for name, s in run.series.items() if kind(name) is Kind.REWARD]
         main = max(rewards, key=lambda s: (EXTREMES.isdisjoint(tokens(s.name)), len(s)), default=None)
     return main.finite() if main is not None and len(main) else None
+
+
+def named(run: Run, *words: str) -> Series | None:
+    """Return the finite points of the training metric whose name has these words, None without any."""
+    for name, s in run.series.items():
+        if tokens(name) in {words, ("train", *words)} and len(s):
+            return s.finite()
+    return None
+
+
+def prefers(run: Run) -> bool:
+    """Tell whether preference optimisation learned something, though its loss may show none of it.
+
+    With a small beta the loss stays near ln 2 while the better answer gets the larger reward more and more often.
+    """
+    accuracy = named(run, "rewards", "accuracies")
+    if accuracy is None or len(accuracy) < ENOUGH:
+        return False
+    late = accuracy.value[len(accuracy) // 4 :]
+    return float(np.mean(late) - 2.0 * np.std(late) / math.sqrt(len(late))) > COIN
 
 
 def rise(before: FloatArray, after: FloatArray) -> float:
