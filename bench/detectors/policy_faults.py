@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from planting import Fault, Planted
-from policies import FloatArray, Task, heavy, preferences, run_of, trained
+from policies import BATCH, GROUP, FloatArray, Task, heavy, preferences, run_of, trained
 from synthetic import noise
 
 
@@ -19,15 +19,19 @@ def _learns(rng: np.random.Generator, n: int) -> dict[str, FloatArray]:
 
 
 def kl_blow_up(rng: np.random.Generator) -> Planted:
-    """Let the divergence grow by e every few rows to 20 to 10,000 times its level; the reward falls to a part."""
+    """Let the divergence grow by e every few rows to 20 to 10,000 times its level; the reward falls to a part of its own."""
     n = _length(rng)
     log = _learns(rng, n)
     at = int(n * rng.uniform(0.35, 0.8))
     k = np.arange(n - at)
     final = max(float(np.median(log["kl"][at - 10 : at])), 0.5) * 10.0 ** float(rng.uniform(1.3, 4.0))
-    log["kl"][at:] = np.minimum(log["kl"][at:] * np.exp((k + 1) / rng.uniform(0.3, 0.02 * n + 0.5)), final)
+    log["kl"][at:] = np.minimum(
+        log["kl"][at:] * np.exp(np.minimum((k + 1) / rng.uniform(0.3, 0.02 * n + 0.5), 100.0)), final
+    )
     log["kl"][at:] = heavy(rng, log["kl"][at:], 0.3)
-    log["reward"][at:] *= np.maximum(rng.uniform(0.0, 0.9), np.exp(-k / (0.05 * n)))
+    had = float(np.mean(log["reward"][at - n // 20 - 1 : at]))
+    gets = had * np.maximum(rng.uniform(0.0, 0.9), np.exp(-k / (0.05 * n)))
+    log["reward"][at:] = rng.binomial(BATCH * GROUP, gets) / (BATCH * GROUP)
     return run_of(log), {"policy_kl"}, at + 1, n
 
 

@@ -67,7 +67,9 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         named(run, *words) for words in (("rewards", "accuracies"), ("rewards", "margins"), ("logps", "chosen"))
     )
     loss = run.get("train/loss")
-    if accuracy is None or len(accuracy) < params.points:
+    if accuracy is None:
+        return Skipped("needs rewards/accuracies")
+    if len(accuracy) < params.points:
         return Skipped(f"needs {params.points} points of rewards/accuracies")
     found = None
     if loss is not None and len(loss.finite()) >= params.points:
