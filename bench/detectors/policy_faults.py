@@ -19,7 +19,7 @@ def _learns(rng: np.random.Generator, n: int) -> dict[str, FloatArray]:
 
 
 def kl_blow_up(rng: np.random.Generator) -> Planted:
-    """Let the divergence grow by e every few rows to 20 to 10,000 times its level; the reward falls to a part of its own."""
+    """Let the divergence grow by e every few rows to 20 to 10,000 times its level; the reward falls to a part of it."""
     n = _length(rng)
     log = _learns(rng, n)
     at = int(n * rng.uniform(0.35, 0.8))
