@@ -88,6 +88,12 @@ def test_an_estimate_that_is_below_0_by_chance_is_silent(seed):
         assert findings("policy_kl", run_of({"actor/ppo_kl": kl, "train/reward": rewards(seed=seed)})) == []
 
 
+def test_how_far_below_0_is_a_parameter():
+    run = run_of({"objective/kl": np.full(ROWS, -2.0), "train/reward": rewards()})
+    assert len(findings("policy_kl", run)) == 1
+    assert findings("policy_kl", run, below=3.0) == []
+
+
 def test_a_divergence_that_was_negative_and_is_not_any_more_is_silent():
     kl = np.where(np.arange(ROWS) < 300, -5.0, 1.0)
     assert findings("policy_kl", run_of({"objective/kl": kl, "train/reward": rewards()})) == []

@@ -9,13 +9,13 @@ Algorithm
     between updates or `reference` nat to a reference, that stays so over a tenth of the run or to its end. Nothing
     is said if the reward after it is higher than before it: a policy that begins to learn leaves its reference
     at once. Negative is a divergence of which nine in ten medians, over the last quarter of the run or more, are
-    at most `negative`; estimates from samples are below 0 by chance, but not by half a nat for long.
+    `below` nat under 0 or more; estimates from samples are below 0 by chance, but not by half a nat for long.
     Without a reward in the log a blow-up is information.
 Parameters
     factor: smallest growth over all that was before.
     update: smallest KL between updates that counts, in nat.
     reference: smallest KL to a reference that counts, in the log's unit: nat per token or per completion.
-    negative: largest mean KL that is no chance.
+    below: smallest distance of a mean KL from 0 that is no chance where it is negative, in the log's unit.
     points: fewest logged points.
 False positives
     A log that writes the penalty (-KL) under the name of the divergence.
@@ -67,8 +67,8 @@ class Params:
     """Nat; several times the usual target."""
     reference: float = 5.0
     """Nat; per token a policy is far gone at 1, per completion of some hundred tokens it may be healthy at 5."""
-    negative: float = -0.5
-    """Nat."""
+    below: float = 0.5
+    """Nat under 0."""
     points: int = 50
     """Logged points."""
 
@@ -154,7 +154,7 @@ def _told(kl: Series, first: int, end: int, own: float, reward: Series | None) -
 
 
 def _negative(kl: Series, params: Params) -> Finding | None:
-    below = _medians(kl.value) <= params.negative
+    below = _medians(kl.value) <= -params.below
     agreed = np.cumsum(below[::-1])[::-1] / np.arange(len(below), 0, -1)
     since = np.flatnonzero(below & (agreed >= MOSTLY))
     if not len(since) or len(below) - since[0] < TAIL * len(below):
