@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ from intervals import rate, share
 from measure import Cache
 from more_faults import MORE_FAULTS
 from ours import CHOSEN
-from owners import PLANTED, TRAINED, WHY_NOT
+from owners import OF_POLICIES, PLANTED, TRAINED, WHY_NOT
 from planted import FAULTS
 from planting import Fault
+from policies import healthy_policy
 from synthetic import Setting, healthy
 
 from trainscope.core.finding import Finding, Severity
@@ -34,18 +35,33 @@ def alarms(run: Run) -> list[Finding]:
 
 def healthy_runs(seed: int, runs: int, cache: Cache) -> dict[str, Any]:
     """Judge healthy logs with learning rate, gradient norm, time and evaluations; count alarms by detector."""
+    return _counted("healthy", _healthy, seed, runs, cache)
+
+
+def healthy_policies(seed: int, runs: int, cache: Cache) -> dict[str, Any]:
+    """Judge healthy logs of reinforcement learning and preference optimisation in the same way."""
+    return _counted("policies", _policy, seed, runs, cache)
+
+
+def _counted(kind: str, make: Callable[[int, int], Run], seed: int, runs: int, cache: Cache) -> dict[str, Any]:
     by_detector: collections.Counter[str] = collections.Counter()
-    flagged = 0
+    flagged = steps = 0
     for block in range(0, runs, BLOCK):
-        key = f"each healthy {seed} {block}"
+        key = f"each {kind} {seed} {block}"
         if key not in cache:
-            found = [alarms(_healthy(seed, i)) for i in range(block, block + BLOCK)]
+            made = [make(seed, i) for i in range(block, block + BLOCK)]
+            found = [alarms(run) for run in made]
             counts = collections.Counter(f.detector for one in found for f in one)
-            cache.put(key, {"alarms": dict(counts), "flagged": sum(map(bool, found))})
+            rows = sum(max(map(len, run.series.values())) for run in made)
+            cache.put(key, {"alarms": dict(counts), "flagged": sum(map(bool, found)), "steps": rows})
         by_detector.update(cache.get(key)["alarms"])
         flagged += cache.get(key)["flagged"]
-    judged = -(-runs // BLOCK) * BLOCK
-    return {"alarms": dict(by_detector), "flagged": flagged, "runs": judged, "steps": judged * ROWS}
+        steps += cache.get(key).get("steps", BLOCK * ROWS)
+    return {"alarms": dict(by_detector), "flagged": flagged, "runs": -(-runs // BLOCK) * BLOCK, "steps": steps}
+
+
+def _policy(seed: int, i: int) -> Run:
+    return healthy_policy(np.random.default_rng([seed, 5, i]))
 
 
 def _healthy(seed: int, i: int) -> Run:
@@ -103,6 +119,7 @@ def recordings(folder: Path, cache: Cache) -> Iterator[tuple[str, str, list[str]
 
 def figures(
     healthy_: dict[str, Any],
+    policies: dict[str, Any],
     planted: dict[str, dict[str, int]],
     recorded: list[tuple[str, str, list[str]]],
     controls: set[str],
@@ -113,7 +130,8 @@ def figures(
     for detector in DETECTORS:
         entry: dict[str, Any] = {}
         if detector.id in PLANTED:
-            count, steps = healthy_["alarms"].get(detector.id, 0), healthy_["steps"]
+            logs = policies if detector.id in OF_POLICIES else healthy_
+            count, steps = logs["alarms"].get(detector.id, 0), logs["steps"]
             entry["logs"] = {"alarms": count, "steps": steps, "high": round(rate(count, steps).high, 4)}
             entry["faults"] = _faults({f: planted[f] for f in PLANTED[detector.id]})
         if quiet:

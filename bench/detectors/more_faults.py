@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 from planting import LOSS_EVENTS, Fault, Planted, base, span
+from policy_faults import POLICY_FAULTS
 from synthetic import noise, with_loss
 
 from trainscope.core.run import Run, Series
@@ -91,4 +92,5 @@ MORE_FAULTS: tuple[Fault, ...] = (
     missing_rows,
     collapsed_policy,
     lost_game,
+    *POLICY_FAULTS,
 )

@@ -18,6 +18,10 @@ PLANTED: Mapping[str, tuple[str, ...]] = {
     "loss_floor": ("leak",),
     "reward_collapse": ("collapsed_policy",),
     "gan_imbalance": ("lost_game",),
+    "policy_kl": ("kl_blow_up", "update_blow_up", "kl_negative"),
+    "entropy_collapse": ("certain_too_soon",),
+    "zero_std_groups": ("never_rewarded",),
+    "preference_margin": ("coin",),
     "grad_norm": ("grad_burst", "grad_drift", "clipped"),
     "grad_vanishing": ("grad_gone",),
     "lr_schedule": ("rate_jump", "rate_restart"),
@@ -25,7 +29,10 @@ PLANTED: Mapping[str, tuple[str, ...]] = {
     "throughput": ("slower",),
     "step_order": ("missing_rows",),
 }
-"""Detector to faults of ``bench/planted.py`` and ``more_faults.py`` that are its own."""
+"""Detector to faults of ``bench/planted.py``, ``more_faults.py`` and ``policy_faults.py`` that are its own."""
+
+OF_POLICIES = frozenset({"policy_kl", "entropy_collapse", "zero_std_groups", "preference_margin"})
+"""Detectors that have nothing to judge in the log of a loss; their healthy logs are those of ``bench/policies.py``."""
 
 TRAINED: Mapping[str, tuple[str, ...]] = {
     "parameters_not_training": ("left_out_block",),

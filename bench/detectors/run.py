@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from compare import comparison
 from curves import draw, points, table
-from each import detector_table, figures, healthy_runs, planted_runs, recordings
+from each import detector_table, figures, healthy_policies, healthy_runs, planted_runs, recordings
 from measure import Cache, Size, calibration_pieces, healthy_pieces, planted_pieces
 
 from trainscope.detectors.measured import FIGURES
@@ -33,7 +33,9 @@ def main() -> None:
     parser.add_argument("--healthy", type=int, default=21, help="healthy curves of each kind of noise")
     parser.add_argument("--planted", type=int, default=6, help="curves of each fault, size and noise")
     parser.add_argument("--calibration", type=int, default=1200, help="healthy curves of a noise that only rules judge")
-    parser.add_argument("--runs", type=int, default=200, help="healthy logs that every detector judges")
+    parser.add_argument(
+        "--runs", type=int, default=200, help="healthy logs that every detector judges; of policies four times as many"
+    )
     parser.add_argument("--replicas", type=int, default=60, help="logs of each fault of bench/planted.py, in twenties")
     parser.add_argument("--recordings", type=Path, help="the cache of bench/diagnosis/run.py")
     parser.add_argument("--part", choices=("curves", "each", "both"), default="both")
@@ -62,13 +64,14 @@ def each(options: argparse.Namespace) -> None:
     """Measure the detectors one by one, print the table, and keep it where `trainscope explain` finds it."""
     cache = Cache(options.cache / "each.jsonl")
     healthy = healthy_runs(options.seed, options.runs, cache)
+    policies = healthy_policies(options.seed, 4 * options.runs, cache)
     planted = planted_runs(options.seed, options.replicas, cache)
     recorded, controls = [], set()
     if options.recordings:
         from faults import HEALTHY
 
         recorded, controls = list(recordings(options.recordings, cache)), set(HEALTHY)
-    table = figures(healthy, planted, recorded, controls)
+    table = figures(healthy, policies, planted, recorded, controls)
     print(f"\nhealthy logs flagged: {healthy['flagged']} of {healthy['runs']}\n")
     print(detector_table(table))
     if options.write:

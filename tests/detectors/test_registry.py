@@ -16,6 +16,7 @@ from trainscope.core.settings import Settings
 from trainscope.detectors import DETECTORS, by_id, configure, judge
 
 from .pages import HEADINGS, section
+from .policy_runs import POLICY_PLANTED
 from .runs import PLANTED, falling, run_of
 from .smoke_runs import SMOKE_PLANTED
 
@@ -32,7 +33,7 @@ def test_every_module_of_the_folder_is_registered_under_its_own_name():
 def test_every_detector_has_tests_of_its_own_and_a_planted_fault():
     tested = {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}
     assert {d.id for d in DETECTORS} <= tested
-    assert {d.id for d in DETECTORS} == set(PLANTED) | set(SMOKE_PLANTED)
+    assert {d.id for d in DETECTORS} == set(PLANTED) | set(SMOKE_PLANTED) | set(POLICY_PLANTED)
 
 
 @EACH

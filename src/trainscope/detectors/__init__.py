@@ -22,6 +22,7 @@ from trainscope.detectors import (
     dead_units,
     declared_schedule,
     divergence,
+    entropy_collapse,
     eval_mode,
     eval_noise,
     expectation,
@@ -41,6 +42,8 @@ from trainscope.detectors import (
     overfitting,
     parameters_not_training,
     plateau,
+    policy_kl,
+    preference_margin,
     rank_divergence,
     repeated_batches,
     reward_collapse,
@@ -57,6 +60,7 @@ from trainscope.detectors import (
     unrecovered_spike,
     weight_norm,
     zero_loss,
+    zero_std_groups,
 )
 from trainscope.detectors.base import Detector, Skipped
 from trainscope.detectors.engine.aftermath import told_once
@@ -74,6 +78,10 @@ DETECTORS: tuple[Detector[Any], ...] = (
     eval_noise.DETECTOR,
     loss_floor.DETECTOR,
     reward_collapse.DETECTOR,
+    policy_kl.DETECTOR,
+    entropy_collapse.DETECTOR,
+    zero_std_groups.DETECTOR,
+    preference_margin.DETECTOR,
     gan_imbalance.DETECTOR,
     grad_norm.DETECTOR,
     grad_vanishing.DETECTOR,

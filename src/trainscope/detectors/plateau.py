@@ -18,7 +18,8 @@ Parameters
     steps: shortest run judged.
 False positives
     (b) on data with steps of its own; a staircase of two or more falls (epochs on repeated data) is info only.
-    Fine-tuning of a model that already solves the task. If eval/loss falls, the run is not called stuck.
+    Fine-tuning of a model that already solves the task. If eval/loss falls, or rewards/accuracies
+    is above that of a coin, the run is not called stuck.
 Misses
     A run that converged too high: without a baseline that cannot be told from a run that is done.
 Reference
@@ -39,6 +40,7 @@ from trainscope.detectors.base import Detector, Skipped, number, training_losses
 from trainscope.detectors.engine.events import Limits, Shape
 from trainscope.detectors.engine.excursions import excursions, judged
 from trainscope.detectors.engine.restarts import restart_steps
+from trainscope.detectors.engine.rewards import prefers
 
 FloatArray = NDArray[np.float64]
 BLOCKS = 40
@@ -118,7 +120,7 @@ def _never_learned(run: Run, loss: Series, blocks: FloatArray, size: int, params
     )
     error = 1.25 * noise * np.sqrt(1.0 / many + 4.0 / n)
     unsure = float(np.median(loss.value[:many])) - end + 3.0 * error > params.most * scale
-    if learned or unsure or _eval_falls(run, params.gain) or -gained > 0.12 * scale:
+    if learned or unsure or _eval_falls(run, params.gain) or prefers(run) or -gained > 0.12 * scale:
         return None
     return Flat(0, n - 1, level, max(gained / scale, 0.0), "from the first step to the last", Severity.WARNING)
 

@@ -1,8 +1,9 @@
 """One event, one warning: findings that tell again, on another metric, what a finding tells already.
 
 A loss that jumps and a gradient norm that explodes at the same steps are one incident, and so are a player that has
-won and its opponent's rising loss. The finding on the metric that matters keeps its severity; the other one
-becomes info that names it, so that its numbers stay as evidence while the count of warnings is that of events.
+won and its opponent's rising loss, or preferences that are not learned and a loss that stays at ln 2. The finding on
+the metric that matters keeps its severity; the other one becomes info that names it, so that its numbers stay as
+evidence while the count of warnings is that of events.
 What only the gradient shows, or shows before the loss does, stays a warning: it is the only sign, or the first.
 """
 
@@ -37,13 +38,16 @@ def told_once(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     grave = [f for f in findings if f.severity >= Severity.WARNING]
     jumps = [f for f in grave if f.detector in INCIDENTS]
     games = [f for f in grave if f.detector == "gan_imbalance"]
+    coins = [f for f in grave if f.detector == "preference_margin"]
     reach = _reach(run)
-    return [f if f.severity < Severity.WARNING else _once(f, jumps, games, reach) for f in findings]
+    return [f if f.severity < Severity.WARNING else _once(f, jumps, games, coins, reach) for f in findings]
 
 
-def _once(finding: Finding, jumps: list[Finding], games: list[Finding], reach: int) -> Finding:
+def _once(finding: Finding, jumps: list[Finding], games: list[Finding], coins: list[Finding], reach: int) -> Finding:
     if finding.detector == "grad_norm" and "points" in finding.evidence and "ratio" in finding.evidence:
         return _part_of(finding, next((f for f in jumps if _meet(finding, f, 0)), None))
+    if finding.detector == "plateau":
+        return _part_of(finding, next(iter(coins), None))
     if finding.detector in INCIDENTS:
         return _part_of(finding, next((f for f in games if _is_player(finding, f) and _meet(finding, f, reach)), None))
     return finding
