@@ -62,6 +62,14 @@ def test_a_schedule_that_runs_twice_as_fast_is_found():
     assert "learning_rate_change" in said(run, base)
 
 
+@pytest.mark.parametrize(("rate", "higher"), [(2e-3, 1), (5e-4, 0)])
+def test_which_rate_is_higher_is_a_number_as_the_schema_of_findings_has_it(rate, higher):
+    base, run = (log(losses(), learning_rate=np.full(STEPS, each)) for each in (1e-3, rate))
+    (finding,) = said(run, base)["learning_rate_change"]
+    assert finding.evidence["higher"] == higher
+    assert not any(isinstance(value, bool) for value in finding.evidence.values())
+
+
 def test_one_percent_more_learning_rate_and_rounding_at_zero_are_no_finding():
     decay = np.linspace(1.0, 0.0, STEPS)
     base, run = log(losses(), learning_rate=decay), log(losses(), learning_rate=1.01 * decay + 1e-9)

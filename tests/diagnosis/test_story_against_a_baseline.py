@@ -122,7 +122,9 @@ def test_of_layers_that_all_break_at_one_step_none_is_called_the_first(broken, p
 def jump(rate_is_higher: bool) -> tuple[Story, ...]:
     series = healthy()
     series["train/loss"][AT : AT + 2] *= 3.0
-    rate = finding("learning_rate_change", 0, "The rate is not the baseline's.", evidence={"higher": rate_is_higher})
+    rate = finding(
+        "learning_rate_change", 0, "The rate is not the baseline's.", evidence={"higher": int(rate_is_higher)}
+    )
     run = run_of(series)
     return tell(run, [*found_in(run), rate, finding("paired_loss", AT)])
 
@@ -142,7 +144,7 @@ def test_a_jump_under_a_rate_below_the_baselines_is_a_story_of_its_own():
 def test_a_jump_with_a_bad_batch_is_the_batchs_under_any_rate():
     series = healthy()
     series["train/loss"][AT : AT + 2] *= 3.0
-    rate = finding("learning_rate_change", 0, evidence={"higher": True})
+    rate = finding("learning_rate_change", 0, evidence={"higher": 1})
     batch = Finding("bad_batch", Severity.WARNING, "A title", "Tokens are noise.", start_step=AT, end_step=AT)
     run = run_of(series)
     assert [s.cause for s in tell(run, [*found_in(run), rate, batch])] == [Cause.SCHEDULE, Cause.DATA]

@@ -91,7 +91,7 @@ def _finding(name: str, both: Aligned, deviation: FloatArray, worst: int, params
             "deviation": float(deviation[worst]),
             "limit": params.deviation,
             "steps": len(off),
-            "higher": bool(both.run[worst] > both.base[worst]),
+            "higher": int(both.run[worst] > both.base[worst]),
         },
         fixes=(
             "Check how often the scheduler steps, in which unit its horizon counts, and which optimizer it drives.",

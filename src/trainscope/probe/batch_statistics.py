@@ -134,13 +134,10 @@ def _named(value: object, name: str = "") -> Iterator[tuple[str, Tensor]]:
     if isinstance(value, Tensor):
         if value.layout == torch.strided and value.dim() and value.numel() and not value.is_meta:
             yield name, value
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _named(item, name)
     elif isinstance(value, Mapping) or (hasattr(value, "data") and hasattr(value, "items")):
         for key, item in value.items():
             yield from _named(item, str(key))
-    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+    elif isinstance(value, (tuple, list)) or (isinstance(value, Sequence) and not isinstance(value, (str, bytes))):
         for item in value:
             yield from _named(item, name)
 
