@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .prepared import Prepared
-from .segments import by_segment
+from .segments import by_segment, four_by_segment
 from .tensors import LOW_PRECISION, dense_all, wide_dtype
 
 
@@ -145,9 +145,7 @@ def _small(full: Sequence[Prepared], wide: torch.dtype) -> Tensor | None:
     parts, counts = _joined(full)
     if not parts:
         return None
-    data = torch.cat(parts).to(wide)
-    kinds = ((data * data, "sum"), (data, "sum"), (data, "max"), (-data, "max"))
-    return torch.stack([by_segment(values, counts, kind) for values, kind in kinds])
+    return four_by_segment(torch.cat(parts), counts, wide)
 
 
 def sums_of_squares(plain: Sequence[Prepared], wide: torch.dtype) -> list[Tensor]:

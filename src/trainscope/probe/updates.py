@@ -66,7 +66,7 @@ class Updates:
         now, old = self._joined(), self._kept
         if self._device.type == "cpu":
             self._kept = now if keep else None
-            return squared_changes(now[0], old[0], self._buffers[0].sizes, self._changes) * self.whole
+            return squared_changes(now[0], old[0], self._buffers[0].sizes, self._changes, self._wide).mul_(self.whole)
         changed = list(torch._foreach_sub(now, old))
         if keep:
             torch._foreach_copy_(old, now)
@@ -86,7 +86,7 @@ class Updates:
             sizes = tuple([part.numel() for part in found])
             if not self._buffers or self._buffers[0].sizes != sizes:
                 self._buffers = (_Buffer(found), _Buffer(found))
-                self._changes = torch.empty(sum(sizes), dtype=self._wide, device="cpu")
+                self._changes = torch.empty_like(self._buffers[0].flat)
             free = next(b for b in self._buffers if self._kept is None or b.flat is not self._kept[0])
             torch._foreach_copy_(free.parts, found)
             return [free.flat]
