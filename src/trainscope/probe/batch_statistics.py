@@ -8,7 +8,7 @@ numbers are wanted: nothing waits for a device, and many samples are worked out 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
@@ -74,7 +74,8 @@ def sample(batch: object, most_tokens: int = MOST_TOKENS) -> Sample | None:
     Sample or None
         None where the batch holds no tensor that could be judged.
     """
-    found = list(_named(batch))
+    found: list[tuple[str, Tensor]] = []
+    _gather(batch, "", found)
     tokens = _tokens(found)
     real = [t for _, t in found if t.is_floating_point()]
     if tokens is not None and not real and "attention_mask" not in (name for name, _ in found):
@@ -129,17 +130,20 @@ def describe(batch: object, most_tokens: int = MOST_TOKENS) -> Tensor | None:
     return None if found is None else statistics([found])[0]
 
 
-def _named(value: object, name: str = "") -> Iterator[tuple[str, Tensor]]:
-    """Yield the plain tensors of a batch with the keys they stand under."""
+def _gather(value: object, name: str, found: list[tuple[str, Tensor]]) -> None:
+    """Add the plain tensors of a batch to `found`, with the keys they stand under."""
     if isinstance(value, Tensor):
         if value.layout == torch.strided and value.dim() and value.numel() and not value.is_meta:
-            yield name, value
+            found.append((name, value))
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            _gather(item, name, found)
     elif isinstance(value, Mapping) or (hasattr(value, "data") and hasattr(value, "items")):
         for key, item in value.items():
-            yield from _named(item, str(key))
-    elif isinstance(value, (tuple, list)) or (isinstance(value, Sequence) and not isinstance(value, (str, bytes))):
+            _gather(item, str(key), found)
+    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         for item in value:
-            yield from _named(item, name)
+            _gather(item, name, found)
 
 
 def _tokens(found: Sequence[tuple[str, Tensor]]) -> Tensor | None:

@@ -169,6 +169,7 @@ class Probe:
         statistics = self.statistics
         if self._reader is None:
             return []
+        self._boundary.call("statistics", statistics.finish)
         readings, flat, bad = self._reader.read(found, to_host([one.vectors for one in found]))
         if statistics.deferred:
             statistics.learn(flat=flat, bad=bad)

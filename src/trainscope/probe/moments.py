@@ -95,7 +95,7 @@ class Reducer:
             kept = self._tables[key] = (table, [places[i : i + 4] for i in range(0, len(places), 4)])
         for piece, (norm, total, high, low) in zip(pieces, kept[1], strict=True):
             torch.linalg.vector_norm(piece, out=norm)
-            torch.sum(piece, 0, out=total)
+            torch.sum(piece, None, out=total)
             torch.aminmax(piece, out=(low, high))
         return kept[0]
 

@@ -27,7 +27,7 @@ PIECES = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """Tensors made ready for reducing: dense, cut, flat. Views, where the tensors allow it."""
+    """Tensors made ready for reducing: dense, cut; flat, if they must be. Views, where the tensors allow it."""
 
     pieces: list[Tensor]
     counts: list[int]
@@ -55,16 +55,45 @@ def prepare(tensors: Sequence[Tensor], large: int) -> Prepared:
     """
     if not tensors:
         return Prepared([], [], [], ())
-    parts = [flatten(part) for part in dense_all(tensors)]
+    parts = dense_all(tensors)
+    one_thread = torch.get_num_threads() == 1
     pieces: list[Tensor] = []
     counts = []
     for part in parts[:large]:
-        found = cut(part)
+        found = (part,) if one_thread and part.is_contiguous() else cut(flatten(part))
         pieces += found
         counts.append(len(found))
-    sparse = tuple(i for i, t in enumerate(tensors) if t.layout != torch.strided and parts[i].numel() < t.numel())
-    small = parts[large:]
+    small = [part if part.dim() == 1 else flatten(part) for part in parts[large:]]
+    shrunk = [i for i, (t, part) in enumerate(zip(tensors, parts, strict=True)) if part is not t]
+    sparse = tuple([i for i in shrunk if tensors[i].layout != torch.strided and parts[i].numel() < tensors[i].numel()])
     return Prepared(pieces, counts, small, tuple([part.numel() for part in small]), sparse)
+
+
+class Kept:
+    """Prepares tensors that stay in memory, anew only when they have moved.
+
+    Parameters
+    ----------
+    moving : bool
+        Whether they may always have moved: this rank's part of a sharded tensor is a new one each time.
+    """
+
+    def __init__(self, *, moving: bool) -> None:
+        self._moving = moving
+        self._found: dict[str, tuple[list[int], Prepared]] = {}
+
+    def prepare(self, name: str, tensors: Sequence[Tensor], large: int) -> Prepared:
+        """Return what :func:`prepare` does of the tensors known by this name."""
+        if self._moving:
+            return prepare(tensors, large)
+        pointers = [t.data_ptr() for t in tensors]
+        kept = self._found.get(name)
+        if kept is not None and kept[0] == pointers:
+            return kept[1]
+        prepared = prepare(tensors, large)
+        if prepared.begins() == pointers:
+            self._found[name] = (pointers, prepared)
+        return prepared
 
 
 def cut(flat: Tensor, most: int = PIECES) -> tuple[Tensor, ...]:

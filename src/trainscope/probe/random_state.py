@@ -16,8 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_MT19937_BYTES = 4 * 625
-"""624 words and the position among them."""
+_WORDS = 624
+"""Of a Mersenne Twister; the position among them comes behind."""
+_LOOKED_AT = 17
+"""The position and the last words."""
 
 
 def take() -> dict[str, Any]:
@@ -31,20 +33,29 @@ def take() -> dict[str, Any]:
     return state
 
 
-_known: list[tuple[Any, bytes, Any]] = []
-"""NumPy's generator, the bytes of its state, and the state, as they were when last taken."""
+_known: list[tuple[Any, Any, list[int], Any]] = []
+"""NumPy's generator, its words in memory, those looked at and the whole state as they were when last taken."""
 
 
 def _of_numpy(numpy: Any) -> Any:
-    """Return the state of NumPy's global generator: the one last taken, where nobody drew since."""
+    """Return the state of NumPy's global generator: the one last taken, where nobody drew since.
+
+    The position moves with every draw, and all words are new when it begins again and when it is seeded: so it and a
+    few words tell.
+    """
     generator = numpy.random.mtrand._rand._bit_generator
     if type(generator).__name__ != "MT19937":
         return numpy.random.get_state()
-    now = ctypes.string_at(generator.ctypes.state_address, _MT19937_BYTES)
-    # A normal number that waits to be drawn is not among the bytes.
-    if not _known or _known[0][0] is not generator or _known[0][1] != now or _known[0][2][3]:
-        _known[:] = [(generator, now, numpy.random.get_state())]
-    return _known[0][2]
+    if not _known or _known[0][0] is not generator:
+        words = (ctypes.c_uint32 * (_WORDS + 1)).from_address(generator.ctypes.state_address)
+        _known[:] = [(generator, words, [], None)]
+    _, words, before, state = _known[0]
+    now = words[-_LOOKED_AT:]
+    # A normal number that waits to be drawn is not among the words.
+    if now != before or state[3]:
+        state = numpy.random.get_state()
+        _known[:] = [(generator, words, now, state)]
+    return state
 
 
 def storable(state: Mapping[str, Any]) -> dict[str, Any]:

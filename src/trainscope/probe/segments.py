@@ -32,11 +32,11 @@ def four_by_segment(values: Tensor, counts: tuple[int, ...], wide: torch.dtype) 
     """Return the (4, n) sums of squares, sums, maxima and negated minima of the segments of a flat tensor."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not values.is_cpu or 0 in counts:
-        data = values.to(wide)
-        kinds = ((data * data, "sum"), (data, "sum"), (data, "max"), (-data, "max"))
+        full = values.to(wide)
+        kinds = ((full * full, "sum"), (full, "sum"), (full, "max"), (-full, "max"))
         return torch.stack([by_segment(numbers, counts, kind) for numbers, kind in kinds])
     begins = _begins(counts, numpy)
-    data = values.to(wide).numpy()
+    data: Any = values.to(wide).numpy()
     table = numpy.empty((4, len(counts)), data.dtype)
     with numpy.errstate(all="ignore"):
         numpy.add.reduceat(data, begins, out=table[1])
@@ -56,13 +56,14 @@ def squared_changes(new: Tensor, old: Tensor, counts: tuple[int, ...], room: Ten
     if numpy is None or not room.is_cpu or 0 in counts:
         return by_segment(torch.sub(new, old, out=room).to(wide).square_(), counts, "sum")
     # torch would wake a second thread for it, which costs more than the work.
-    changes, begins = room.numpy(), _begins(counts, numpy)
+    changes: Any = room.numpy()
+    begins = _begins(counts, numpy)
     with numpy.errstate(all="ignore"):
         numpy.subtract(new.numpy(), old.numpy(), out=changes)
         sums = numpy.add.reduceat(numpy.multiply(changes, changes, out=changes), begins)
         if not numpy.isfinite(sums).all():
-            apart = new.to(wide).numpy() - old.to(wide).numpy()
-            sums = numpy.add.reduceat(apart * apart, begins)
+            apart = numpy.subtract(new.to(wide).numpy(), old.to(wide).numpy())
+            sums = numpy.add.reduceat(numpy.multiply(apart, apart), begins)
     return torch.from_numpy(sums).to(wide)
 
 

@@ -16,7 +16,7 @@ from .measurement import High, Measurement, Sum
 from .moments import Moments, Reducer, moments, sums_of_squares
 from .names import Watched
 from .optimizer_state import States, rms_sums
-from .prepared import Prepared, prepare
+from .prepared import Kept, Prepared
 from .shards import Shards
 from .tables import Tables
 from .tensors import dense, wide_dtype
@@ -54,7 +54,7 @@ class Statistics:
         self._updates = Updates(watched.tensors, watched.large, self._device, self._wide)
         self._reducer = Reducer()
         self._precise: frozenset[int] = frozenset()
-        self._prepared: dict[str, tuple[list[int], Prepared]] = {}
+        self._kept = Kept(moving=bool(self.shards))
         self._count_bad = False
 
     @property
@@ -72,15 +72,21 @@ class Statistics:
         ratio, second : bool
             Whether RMS_t and first moments, and second moments, are due.
         """
-        tables = self._boundary.call("statistics", self._local, found, scaler, ratio, second) if self._all else None
+        tables: Tables | None = None
+        if self._all:
+            tables = self._boundary.call("statistics", self._local, found, scaler, previous, ratio, second)
         if tables is None:
             if not self.shards:
                 return
             tables = self._empty(math.nan)  # other ranks wait for ours
         tables.share(self.shards)
         found.vectors.update(sums=tables.sums.view(-1), highs=tables.highs.view(-1))
-        if previous is not None and "update" in previous.has:
+        if previous is not None and "update" in previous.has and not self._updates.may_wait:
             previous.vectors["update"] = tables.sums[Sum.UPDATE_SQUARES]
+
+    def finish(self) -> None:
+        """Work out what was put off: it must be done before measured steps are read."""
+        self._updates.finish()
 
     def settle(self, previous: Measurement) -> None:
         """Add to `previous` what its optimizer step changed, where no further step is measured."""
@@ -99,7 +105,9 @@ class Statistics:
         self._precise |= frozenset(place for place in flat if place < self.watched.large)
         self._count_bad = bad
 
-    def _local(self, found: Measurement, scaler: object, ratio: bool, second: bool) -> Tables:
+    def _local(
+        self, found: Measurement, scaler: object, previous: Measurement | None, ratio: bool, second: bool
+    ) -> Tables:
         """Measure this rank's part."""
         scale = scaling.scale_of(scaler)
         if isinstance(scale, Tensor):
@@ -109,16 +117,15 @@ class Statistics:
         scaled = [] if scale is None else [o for o in self._optimizers if not scaling.is_unscaled(scaler, o)]
         now = self.gradients.now()
         full = {"grads": now.rest}
-        plain: Plain = {Sum.CLIPPED_SQUARES: (now.clipped, self.gradients.prepare(now.clipped))}
+        plain: Plain = {}
+        if now.clipped:
+            plain[Sum.CLIPPED_SQUARES] = (now.clipped, self.gradients.prepare(now.clipped))
         if found.layers:
-            full["weights"] = self._kept("weights", self.watched.tensors, self.watched.large)
+            full["weights"] = self._kept.prepare("weights", self.watched.tensors, self.watched.large)
             if ratio or second:
                 plain.update(self._state_squares(found, first=ratio, second=second))
         tables = self._empty()
-        if self._updates.begun:
-            tables.put(Sum.UPDATE_SQUARES, self._all, self._updates.squares(keep=found.layers))
-        elif found.layers:
-            self._updates.keep()
+        self._follow(previous, tables, keep=found.layers)
         self._reduce(found, now, full, plain, tables)
         if scaled and scale is not None:
             found.squares = None
@@ -131,6 +138,16 @@ class Statistics:
                 self._put_rms(found, now, tables, scaled, scale)
         return tables
 
+    def _follow(self, previous: Measurement | None, tables: Tables, *, keep: bool) -> None:
+        """Note what the optimizer step of `previous` changed."""
+        if not self._updates.begun:
+            if keep:
+                self._updates.keep()
+        elif self._updates.may_wait:
+            self._updates.later({} if previous is None else previous.vectors, keep=keep)
+        else:
+            tables.put(Sum.UPDATE_SQUARES, self._all, self._updates.squares(keep=keep))
+
     def _state_squares(self, found: Measurement, *, first: bool, second: bool) -> Plain:
         """Prepare those of the optimizer's moments that are due."""
         of_first, of_second = self._states.tensors()
@@ -140,7 +157,7 @@ class Statistics:
         for name, (places, _) in wanted.values():
             found.has[name] = places
         return {
-            row: (places, self._kept(name, tensors, bisect.bisect_left(places, self.watched.large)))
+            row: (places, self._kept.prepare(name, tensors, bisect.bisect_left(places, self.watched.large)))
             for row, (name, (places, tensors)) in wanted.items()
         }
 
@@ -223,19 +240,6 @@ class Statistics:
             tables.put(Sum.RMS_SUM, found.has["rms"], values)
             numbers = torch.tensor(counts, dtype=self._wide, device="cpu").to(self._device, non_blocking=True)
             tables.put(Sum.RMS_COUNT, found.has["rms"], numbers)
-
-    def _kept(self, name: str, tensors: Sequence[Tensor], large: int) -> Prepared:
-        """Prepare tensors that stay in memory, anew only when they have moved."""
-        if self.shards:
-            return prepare(tensors, large)
-        pointers = [t.data_ptr() for t in tensors]
-        kept = self._prepared.get(name)
-        if kept is not None and kept[0] == pointers:
-            return kept[1]
-        prepared = prepare(tensors, large)
-        if prepared.begins() == pointers:
-            self._prepared[name] = (pointers, prepared)
-        return prepared
 
     def _empty(self, value: float = 0.0) -> Tables:
         return Tables(len(self._all), self._wide, self._device, value)

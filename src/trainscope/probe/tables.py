@@ -30,7 +30,7 @@ class Tables:
     def __init__(self, size: int, wide: torch.dtype, device: torch.device, value: float = 0.0) -> None:
         self._size = size
         blank = _blank(size, wide, device, value).clone()
-        self.sums, self.highs = blank[: len(Sum)], blank[len(Sum) :]
+        self.sums, self.highs = blank.split_with_sizes((len(Sum), len(High)))
 
     def put(self, row: Sum, places: Sequence[int], values: Tensor) -> None:
         """Write the values of the parameters at `places` (in order, each once)."""
