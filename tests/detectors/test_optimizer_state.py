@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from .smoke_runs import STEPS, found, single, smoke_run
 
@@ -40,6 +41,14 @@ def recorded(norm: np.ndarray, **other: object):
 def test_a_second_moment_that_falls_faster_than_it_can_decay_was_lost():
     norm = np.where(np.arange(STEPS) < 80, 0.01, 0.0001)
     assert single(ID, recorded(norm)).start_step == 80
+
+
+@pytest.mark.parametrize(("every", "seen"), [(6, True), (7, False)])
+def test_second_moments_are_compared_over_as_many_steps_as_lie_between_two_that_are_recorded(every, seen):
+    run = recorded(np.where(np.arange(STEPS) < 79, 0.01, 0.0001))
+    norm = run.series["optimizer/v_norm"]
+    kept = replace(norm, step=norm.step[::every], value=norm.value[::every])
+    assert bool(found(ID, replace(run, series={**run.series, "optimizer/v_norm": kept}))) == seen
 
 
 def test_a_second_moment_that_decays_after_a_spike_is_no_loss():

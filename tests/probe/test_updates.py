@@ -1,9 +1,14 @@
 """What the optimizer did to the weights and what it remembers, against slow and obvious arithmetic."""
 
+import itertools
+
 import pytest
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
+
+from trainscope.detectors.optimizer_state import NEAR  # noqa: E402
+from trainscope.probe import updates  # noqa: E402
 
 from .models import backward, mlp  # noqa: E402
 
@@ -117,12 +122,13 @@ def test_weights_and_updates_are_of_now_whatever_their_layout(attach, stats, lay
     assert got["update_l2_norm"] == pytest.approx((model.weight - before).norm().item(), rel=0.2)
 
 
-def test_second_moments_are_measured_often_enough_that_a_lost_state_shows(attach):
+@pytest.mark.parametrize(("lost", "expected"), [(6, [1, 7, 12]), (7, [1, 6, 8, 13])])
+def test_second_moments_are_measured_often_enough_that_a_lost_state_shows(attach, lost, expected):
     model = nn.Linear(30, 20)
     probe = attach(model, [torch.optim.Adam(model.parameters(), lr=1e-3)], activation_every=100)
     found = []
-    for step in range(12):
-        if step == 7:  # as a loop that builds its optimizer anew every epoch
+    for step in range(14):
+        if step == lost:  # as a loop that builds its optimizer anew every epoch
             probe.settle()
             probe.read(found[-1:])
             probe.use([torch.optim.Adam(model.parameters(), lr=1e-3)])
@@ -131,4 +137,34 @@ def test_second_moments_are_measured_often_enough_that_a_lost_state_shows(attach
         found.append(probe.measure())
         probe._optimizers[0].step()
     measured = [step for step, one in enumerate(found) if one.has.get("v")]
-    assert measured == [1, 4, 8, 11]
+    assert measured == expected
+    assert max(b - a for a, b in itertools.pairwise(measured)) <= NEAR  # what the detector compares
+
+
+def test_changes_that_wait_are_those_that_are_worked_out_at_once(monkeypatch):
+    def followed(most_waiting):
+        monkeypatch.setattr(updates, "MOST_WAITING", most_waiting)
+        torch.manual_seed(0)
+        weights = [torch.randn(100, 100), torch.randn(7), torch.zeros(3, dtype=torch.float64)]
+        kept = updates.Updates(weights, 1, torch.device("cpu"), torch.float64)
+        kept.keep()
+        found: list[dict[str, torch.Tensor]] = [{} for _ in range(40)]
+        for step, vectors in enumerate(found):
+            for weight in weights:
+                weight += 0.01 * torch.randn(weight.shape)
+            kept.later(vectors, keep=step < 39)
+        kept.finish()
+        return torch.stack([vectors["update"] for vectors in found])
+
+    late, at_once = followed(1 << 20), followed(1)
+    assert torch.equal(late, at_once)
+    assert late[:, 1].mean().sqrt() == pytest.approx(0.01 * 7**0.5, rel=0.1)
+    assert late[:, 2].min() > 0
+
+
+def test_a_change_too_large_for_single_precision_is_squared_in_double():
+    weight = torch.zeros(5000)
+    kept = updates.Updates([weight], 1, torch.device("cpu"), torch.float64)
+    kept.keep()
+    weight += 1e30
+    assert kept.squares(keep=False).sqrt().item() == pytest.approx(1e30 * 5000**0.5, rel=1e-5)

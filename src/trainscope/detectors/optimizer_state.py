@@ -11,7 +11,7 @@ Algorithm
     less than ``second`` of what it was, faster than beta2 lets it decay.
 Parameters
     kept: share of the moments' norm that survives an ordinary step.
-    second: share of the second moments' norm that survives four ordinary steps.
+    second: share of the second moments' norm that survives six ordinary steps.
 False positives
     A reset that is meant, such as a second phase with its own optimizer.
 Misses
@@ -32,8 +32,8 @@ from trainscope.core.run import Run
 from trainscope.detectors.base import Detector, Skipped, needs_smoke
 
 SECOND = "optimizer/v_norm"
-NEAR = 4
-"""Steps between two recorded moments that may be compared: every third is recorded, none while the state is empty."""
+NEAR = 6
+"""Steps between two recorded moments that may be compared: every fifth is recorded, or the next where it was empty."""
 LOST, FIRST = "smoke/optimizer_state_lost", "smoke/optimizer_is_first"
 COUNTER, CREATED, MOMENTS = "smoke/optimizer_state_step", "smoke/optimizers_created", "optimizer/m_norm"
 
@@ -45,7 +45,7 @@ class Params:
     kept: float = 0.6
     """Momentum 0.9 keeps 0.9 of its buffer in a step, whatever the gradient."""
     second: float = 0.4
-    """Adam's second moment keeps beta2, at least 0.9 of itself, in a step: 0.66 in four."""
+    """Adam's second moment keeps beta2, at least 0.9 of itself, in a step: 0.53 in six."""
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:

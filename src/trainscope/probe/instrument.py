@@ -24,7 +24,7 @@ from . import clipping
 from .boundary import Boundary
 from .forwards import Forwards
 from .histograms import Histograms
-from .measurement import Measurement, Peek, Sum
+from .measurement import Measurement, Peek, Stat
 from .names import has_changed, watch
 from .options import Options
 from .reading import Reader, Reading
@@ -179,8 +179,8 @@ class Probe:
         """Return what live detectors need of one step now, before it is read; one device-to-host copy."""
         wanted = {name: found.vectors[name] for name in names if name in found.vectors}
         wanted.update({f"shares {name}": found.vectors[f"shares {name}"] for name in found.shares})
-        if "sums" in found.vectors and found.has.get("grad") and found.squares is None:
-            wanted["squares"] = found.vectors["sums"].view(len(Sum), -1)[Sum.GRAD_SQUARES]
+        if "table" in found.vectors and found.has.get("grad") and found.squares is None:
+            wanted["squares"] = found.vectors["table"].view(len(Stat), -1)[Stat.GRAD_SQUARES]
         vectors = to_host([wanted])[0]
         squares = math.fsum(vectors["squares"].tolist()) if "squares" in vectors else found.squares
         norm = None if squares is None else squares**0.5

@@ -12,31 +12,31 @@ from .activations import Sampled
 from .batches import Shape
 
 
-class Sum(IntEnum):
-    """Rows of a step's table of sums; each is added up over the ranks that share a parameter."""
+class Stat(IntEnum):
+    """Rows of a step's table, a column a parameter: what reduces it to one number, over the ranks that share it too."""
 
     GRAD_SQUARES = 0
     GRAD_TOTAL = 1
-    BAD = 2
-    """NaN and infinite numbers in the gradient."""
-    CLIPPED_SQUARES = 3
+    GRAD_HIGH = 2
+    GRAD_NEGATED = 3
+    """Largest of the numbers with their sign turned."""
     WEIGHT_SQUARES = 4
     WEIGHT_TOTAL = 5
-    UPDATE_SQUARES = 6
+    WEIGHT_HIGH = 6
+    WEIGHT_NEGATED = 7
+    BAD = 8
+    """NaN and infinite numbers in the gradient."""
+    CLIPPED_SQUARES = 9
+    UPDATE_SQUARES = 10
     """Of the weight change that the optimizer made after the step *before* this one."""
-    M_SQUARES = 7
-    V_SQUARES = 8
-    RMS_SUM = 9
-    RMS_COUNT = 10
+    M_SQUARES = 11
+    V_SQUARES = 12
+    RMS_SUM = 13
+    RMS_COUNT = 14
 
 
-class High(IntEnum):
-    """Rows of a step's table of extremes, each a maximum (minima with their sign turned)."""
-
-    GRAD = 0
-    GRAD_NEGATED = 1
-    WEIGHT = 2
-    WEIGHT_NEGATED = 3
+EXTREMES = (Stat.GRAD_HIGH, Stat.GRAD_NEGATED, Stat.WEIGHT_HIGH, Stat.WEIGHT_NEGATED)
+"""Rows that are maxima; all others are sums."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +46,7 @@ class Measurement:
     layers: bool
     """Whether weights, updates and optimizer state were measured, and not only gradients."""
     vectors: dict[str, Tensor] = field(default_factory=dict)
-    """``sums`` and ``highs`` tables (flat), and whatever else was sampled."""
+    """``table`` of :class:`Stat` (flat), and whatever else was sampled."""
     has: dict[str, Sequence[int]] = field(default_factory=dict)
     """``grad``, ``m``, ``v``, ``rms``: places of the parameters that have one."""
     squares: float | None = None

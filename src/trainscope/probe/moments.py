@@ -7,6 +7,7 @@ magnitude, standard deviation) follows from these four on short vectors.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ class Moments:
     """Four numbers a tensor, on the device, in the widest float type."""
 
     table: Tensor
-    """(4, n) sum of squares, sum, highest, negated lowest: the order of the rows of a step's tables."""
+    """(4, n) sum of squares, sum, highest, negated lowest: the order of the rows of a step's table."""
 
     @property
     def squares(self) -> Tensor:
@@ -77,22 +78,21 @@ class Reducer:
             table = self._one_by_one(pieces).to(wide, copy=True)
         else:
             table = _kind_by_kind(pieces, wide)
-        table[:, 0].square_()
-        table[:, 3].neg_()
+        table[0].square_()
+        table[3].neg_()
         if len(pieces) == len(counts):
-            return table.T
-        sums = by_segment(table[:, :2].contiguous(), counts, "sum")
-        extremes = by_segment(table[:, 2:].contiguous(), counts, "max")
+            return table
+        sums = by_segment(table[:2].T.contiguous(), counts, "sum")
+        extremes = by_segment(table[2:].T.contiguous(), counts, "max")
         return torch.cat([sums, extremes], 1).T
 
     def _one_by_one(self, pieces: list[Tensor]) -> Tensor:
-        """Return (n, 4) norm, total, highest, lowest; a piece is read while the cache still has it."""
+        """Return (4, n) norm, total, highest, lowest; a piece is read while the cache still has it."""
         key = (len(pieces), pieces[0].dtype)
         kept = self._tables.get(key)
         if kept is None:
-            table = torch.empty(len(pieces), 4, dtype=key[1], device=pieces[0].device)
-            places = table.view(-1).unbind()
-            kept = self._tables[key] = (table, [places[i : i + 4] for i in range(0, len(places), 4)])
+            table = torch.empty(4, len(pieces), dtype=key[1], device=pieces[0].device)
+            kept = self._tables[key] = (table, [column.unbind() for column in table.unbind(1)])
         for piece, (norm, total, high, low) in zip(pieces, kept[1], strict=True):
             torch.linalg.vector_norm(piece, out=norm)
             torch.sum(piece, None, out=total)
@@ -124,20 +124,27 @@ def moments(tensors: Sequence[Tensor]) -> Moments:
 
 def _shared_out(full: Sequence[Prepared], cut: Tensor | None, joined: Tensor | None) -> list[Moments]:
     """Give each of `full` its columns: large tensors first, then small."""
+    parts = [part for part in (cut, joined) if part is not None]
+    table = torch.cat(parts, 1) if len(parts) > 1 else parts[0]
+    if len(full) > 1 and len(parts) > 1:
+        table = table.index_select(1, _order(tuple([(len(one.counts), len(one.small)) for one in full]), table.device))
     found = []
-    at = small_at = 0
-    for one in full:
-        columns = []
-        if cut is not None and one.counts:
-            columns.append(cut[:, at : at + len(one.counts)])
-        if joined is not None and one.small:
-            columns.append(joined[:, small_at : small_at + len(one.small)])
-        at, small_at = at + len(one.counts), small_at + len(one.small)
-        table = torch.cat(columns, 1) if len(columns) != 1 else columns[0]
+    for one, columns in zip(full, table.split_with_sizes([len(one) for one in full], 1), strict=True):
         for place in one.sparse:
-            table[2:, place].clamp_(min=0.0)
-        found.append(Moments(table))
+            columns[2:, place].clamp_(min=0.0)
+        found.append(Moments(columns))
     return found
+
+
+@functools.lru_cache(maxsize=64)
+def _order(counts: tuple[tuple[int, int], ...], device: torch.device) -> Tensor:
+    """Return where the columns are that belong together, of those of all large tensors, then all small ones."""
+    large, small = range(sum(n for n, _ in counts)), range(sum(n for n, _ in counts), sum(map(sum, counts)))
+    order: list[int] = []
+    for of_large, of_small in counts:
+        order += [*large[:of_large], *small[:of_small]]
+        large, small = large[of_large:], small[of_small:]
+    return torch.tensor(order, device="cpu").to(device, non_blocking=True)
 
 
 def _small(full: Sequence[Prepared], wide: torch.dtype) -> Tensor | None:
@@ -172,14 +179,14 @@ def _joined(prepared: Sequence[Prepared]) -> tuple[list[Tensor], tuple[int, ...]
 
 
 def _kind_by_kind(pieces: list[Tensor], wide: torch.dtype) -> Tensor:
-    """Return (n, 4) norm, total, highest, lowest: few kernels for an accelerator, any mix of types."""
+    """Return (4, n) norm, total, highest, lowest: few kernels for an accelerator, any mix of types."""
     norms = torch.stack(_norms(pieces)).to(wide)
     totals = [torch.sum(p, dtype=torch.float32) if p.dtype in LOW_PRECISION else p.sum() for p in pieces]
     # An empty part (a rank that holds no row of a sharded weight) is neutral.
     empty = pieces[0].new_tensor([torch.inf, -torch.inf]) if any(not p.numel() for p in pieces) else None
     extremes = [torch.aminmax(p) if empty is None or p.numel() else empty.unbind() for p in pieces]
     lows, highs = _stack([low for low, _ in extremes], wide), _stack([high for _, high in extremes], wide)
-    return torch.stack([norms, _stack(totals, wide), highs, lows], 1)
+    return torch.stack([norms, _stack(totals, wide), highs, lows])
 
 
 def _norms(pieces: list[Tensor]) -> list[Tensor]:

@@ -17,8 +17,9 @@ class Options:
     moments_every: int = 5
     """First moments and RMS_t are measured at steps that sample activations, but not oftener than this: they lag
     behind the gradient by tens of steps, and cost as much as all activations of a small model."""
-    second_every: int = 3
+    second_every: int = 5
     """Second moments are measured every so many steps: they move by a thousandth at a step, and a state that is lost
-    shows within four (`trainscope.detectors.optimizer_state`)."""
+    shows within six (`trainscope.detectors.optimizer_state`). With the activations, so that the other steps are
+    without either."""
     device: str | None = None
     """Where statistics are computed; None is where each tensor is."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .layer_rows import LayerRows
-from .measurement import High, Measurement, Sum
+from .measurement import Measurement, Stat
 from .names import Watched
 from .statistics import FLAT
 
@@ -40,7 +40,7 @@ class ParameterColumns:
         results: list[tuple[Scalars, Columns, Columns]] = [({}, {}, {}) for _ in found]
         groups: dict[object, list[int]] = {}
         for index, (one, moved) in enumerate(zip(found, vectors, strict=True)):
-            if "sums" in moved:
+            if "table" in moved:
                 present = tuple((name, tuple(places)) for name, places in sorted(one.has.items()))
                 late = ("update" in moved, "clipped" in moved)
                 groups.setdefault((one.layers, present, one.clipped, one.bad_counted, late), []).append(index)
@@ -62,37 +62,36 @@ class ParameterColumns:
     ) -> tuple[dict[str, list[float] | None], Columns, Columns]:
         """Return scalars, columns (steps, n) and masks of steps that measured the same things as `like`."""
         order, numel = self._rows.order, self._numel
-        sums = torch.stack([v["sums"].view(len(Sum), self._count) for v in vectors], 1)[:, :, order]
-        highs = torch.stack([v["highs"].view(len(High), self._count) for v in vectors], 1)[:, :, order]
+        rows = torch.stack([v["table"].view(len(Stat), self._count) for v in vectors], 1)[:, :, order]
         columns: Columns = {}
         valid: Columns = {}
-        norm = _norms(sums[Sum.GRAD_SQUARES]) if like.has.get("grad") else None
+        norm = _norms(rows[Stat.GRAD_SQUARES]) if like.has.get("grad") else None
         scalars = {"grad_norm_before_clip": norm, "grad_norm_after_clip": norm}
         if norm is not None and like.clipped:
-            scalars["grad_norm_after_clip"] = _norms(self._after_clipping(like, sums, vectors))
+            scalars["grad_norm_after_clip"] = _norms(self._after_clipping(like, rows, vectors))
         if not like.layers:
             return scalars, columns, valid
-        columns["grad_l2_norm"] = sums[Sum.GRAD_SQUARES].sqrt()
-        columns["grad_max_abs"] = torch.maximum(highs[High.GRAD], highs[High.GRAD_NEGATED])
-        columns["grad_mean"] = sums[Sum.GRAD_TOTAL] / numel
+        columns["grad_l2_norm"] = rows[Stat.GRAD_SQUARES].sqrt()
+        columns["grad_max_abs"] = torch.maximum(rows[Stat.GRAD_HIGH], rows[Stat.GRAD_NEGATED])
+        columns["grad_mean"] = rows[Stat.GRAD_TOTAL] / numel
         if like.bad_counted:
-            columns["grad_nan_inf_ratio"] = sums[Sum.BAD] / numel
+            columns["grad_nan_inf_ratio"] = rows[Stat.BAD] / numel
         self._mask(valid, columns, like.has.get("grad", ()))
-        self._weights(sums, highs, columns)
+        self._weights(rows, columns)
         self._mask(valid, WEIGHTS[1:], self._filled)  # the norm of no numbers is 0, their extremes are not
-        scalars["weight_norm"] = _norms(sums[Sum.WEIGHT_SQUARES])
+        scalars["weight_norm"] = _norms(rows[Stat.WEIGHT_SQUARES])
         if "update" in vectors[0]:
             squares = torch.stack([v["update"] for v in vectors])[:, order]
             columns["update_l2_norm"] = squares.sqrt()
             columns["update_ratio"] = columns["update_l2_norm"] / columns["weight_l2_norm"]
             scalars["update_norm"] = _norms(squares)
-        for key, row in (("m", Sum.M_SQUARES), ("v", Sum.V_SQUARES)):
+        for key, row in (("m", Stat.M_SQUARES), ("v", Stat.V_SQUARES)):
             if like.has.get(key):
-                columns[f"adam_{key}_norm"] = sums[row].sqrt()
-                scalars[f"optimizer_{key}_norm"] = _norms(sums[row])
+                columns[f"adam_{key}_norm"] = rows[row].sqrt()
+                scalars[f"optimizer_{key}_norm"] = _norms(rows[row])
                 self._mask(valid, [f"adam_{key}_norm"], like.has[key])
         if like.has.get("rms"):
-            columns["rms_t"] = (sums[Sum.RMS_SUM] / sums[Sum.RMS_COUNT].clamp(min=1)).sqrt()
+            columns["rms_t"] = (rows[Stat.RMS_SUM] / rows[Stat.RMS_COUNT].clamp(min=1)).sqrt()
             self._mask(valid, ["rms_t"], like.has["rms"])
         return scalars, columns, valid
 
@@ -102,19 +101,19 @@ class ParameterColumns:
         if mask is not None:
             valid.update(dict.fromkeys(names, mask))
 
-    def _after_clipping(self, like: Measurement, sums: Tensor, vectors: Sequence[Mapping[str, Tensor]]) -> Tensor:
+    def _after_clipping(self, like: Measurement, rows: Tensor, vectors: Sequence[Mapping[str, Tensor]]) -> Tensor:
         """Return the squares that the optimizer sees: after clipping, where there was any."""
         if "clipped" in vectors[0]:
             return torch.stack([v["clipped"] for v in vectors])
         clipped = torch.zeros(self._count, dtype=torch.bool, device="cpu")
         clipped[list(like.has["clipped"])] = True
-        return torch.where(clipped[self._rows.order], sums[Sum.CLIPPED_SQUARES], sums[Sum.GRAD_SQUARES])
+        return torch.where(clipped[self._rows.order], rows[Stat.CLIPPED_SQUARES], rows[Stat.GRAD_SQUARES])
 
-    def _weights(self, sums: Tensor, highs: Tensor, columns: Columns) -> None:
+    def _weights(self, rows: Tensor, columns: Columns) -> None:
         numel = self._numel
-        squares, mean = sums[Sum.WEIGHT_SQUARES], sums[Sum.WEIGHT_TOTAL] / numel
+        squares, mean = rows[Stat.WEIGHT_SQUARES], rows[Stat.WEIGHT_TOTAL] / numel
         variance = (squares - numel * mean**2) / (numel - 1).clamp(min=1)
-        low, high = -highs[High.WEIGHT_NEGATED], highs[High.WEIGHT]
+        low, high = -rows[Stat.WEIGHT_NEGATED], rows[Stat.WEIGHT_HIGH]
         spread = variance.clamp(min=0.0).sqrt()
         values = (squares.sqrt(), mean, spread, low, high, torch.maximum(high, -low))
         columns.update(zip(WEIGHTS, values, strict=True))

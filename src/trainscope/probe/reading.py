@@ -73,7 +73,7 @@ class Reader:
             columns.update(theirs[0])
             valid.update(theirs[1])
             scalars.update(_scalars(one, moved) | batch)
-            if "sums" in moved:
+            if "table" in moved:
                 norm = scalars["grad_norm_before_clip"]
                 bad = norm is not None and not math.isfinite(norm)
             histograms = self._histograms(one, moved)

@@ -1,4 +1,4 @@
-"""The per-parameter statistics of a step, as two small tables on the device."""
+"""The per-parameter statistics of a step, as a small table on the device."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from torch import Tensor
 from . import scaling
 from .boundary import Boundary
 from .gradients import Gradients, Now
-from .measurement import High, Measurement, Sum
+from .measurement import Measurement, Stat
 from .moments import Moments, Reducer, moments, sums_of_squares
 from .names import Watched
 from .optimizer_state import States, rms_sums
 from .prepared import Kept, Prepared
 from .shards import Shards
-from .tables import Tables
+from .table import Table
 from .tensors import dense, wide_dtype
 from .updates import Updates
 
@@ -27,7 +27,7 @@ RATIO_SAMPLE = 2_048
 FLAT = 1e-2
 """Below this ratio of variance to squared mean, single precision has no digits left for the variance."""
 
-Plain = dict[Sum, tuple[Sequence[int], Prepared]]
+Plain = dict[Stat, tuple[Sequence[int], Prepared]]
 """Row of the table to the places and tensors whose squares go there."""
 
 
@@ -65,24 +65,24 @@ class Statistics:
     def measure(
         self, found: Measurement, scaler: object, previous: Measurement | None, *, ratio: bool, second: bool
     ) -> None:
-        """Fill the tables of `found`, and add to `previous` what its optimizer step changed.
+        """Fill the table of `found`, and add to `previous` what its optimizer step changed.
 
         Parameters
         ----------
         ratio, second : bool
             Whether RMS_t and first moments, and second moments, are due.
         """
-        tables: Tables | None = None
+        table: Table | None = None
         if self._all:
-            tables = self._boundary.call("statistics", self._local, found, scaler, previous, ratio, second)
-        if tables is None:
+            table = self._boundary.call("statistics", self._local, found, scaler, previous, ratio, second)
+        if table is None:
             if not self.shards:
                 return
-            tables = self._empty(math.nan)  # other ranks wait for ours
-        tables.share(self.shards)
-        found.vectors.update(sums=tables.sums.view(-1), highs=tables.highs.view(-1))
+            table = self._empty(math.nan)  # other ranks wait for ours
+        table.share(self.shards)
+        found.vectors["table"] = table.values.view(-1)
         if previous is not None and "update" in previous.has and not self._updates.may_wait:
-            previous.vectors["update"] = tables.sums[Sum.UPDATE_SQUARES]
+            previous.vectors["update"] = table.values[Stat.UPDATE_SQUARES]
 
     def finish(self) -> None:
         """Work out what was put off: it must be done before measured steps are read."""
@@ -107,7 +107,7 @@ class Statistics:
 
     def _local(
         self, found: Measurement, scaler: object, previous: Measurement | None, ratio: bool, second: bool
-    ) -> Tables:
+    ) -> Table:
         """Measure this rank's part."""
         scale = scaling.scale_of(scaler)
         if isinstance(scale, Tensor):
@@ -119,26 +119,26 @@ class Statistics:
         full = {"grads": now.rest}
         plain: Plain = {}
         if now.clipped:
-            plain[Sum.CLIPPED_SQUARES] = (now.clipped, self.gradients.prepare(now.clipped))
+            plain[Stat.CLIPPED_SQUARES] = (now.clipped, self.gradients.prepare(now.clipped))
         if found.layers:
             full["weights"] = self._kept.prepare("weights", self.watched.tensors, self.watched.large)
             if ratio or second:
                 plain.update(self._state_squares(found, first=ratio, second=second))
-        tables = self._empty()
-        self._follow(previous, tables, keep=found.layers)
-        self._reduce(found, now, full, plain, tables)
+        table = self._empty()
+        self._follow(previous, table, keep=found.layers)
+        self._reduce(found, now, full, plain, table)
         if scaled and scale is not None:
             found.squares = None
             index = self.watched.index
             owned = [id(p) for o in scaled for group in o.param_groups for p in group["params"]]
-            tables.unscale([index[key] for key in owned if key in index], scale)
+            table.unscale([index[key] for key in owned if key in index], scale)
         if found.layers:
             found.has["update"] = self._all
             if ratio:
-                self._put_rms(found, now, tables, scaled, scale)
-        return tables
+                self._put_rms(found, now, table, scaled, scale)
+        return table
 
-    def _follow(self, previous: Measurement | None, tables: Tables, *, keep: bool) -> None:
+    def _follow(self, previous: Measurement | None, table: Table, *, keep: bool) -> None:
         """Note what the optimizer step of `previous` changed."""
         if not self._updates.begun:
             if keep:
@@ -146,14 +146,14 @@ class Statistics:
         elif self._updates.may_wait:
             self._updates.later({} if previous is None else previous.vectors, keep=keep)
         else:
-            tables.put(Sum.UPDATE_SQUARES, self._all, self._updates.squares(keep=keep))
+            table.put(Stat.UPDATE_SQUARES, self._all, self._updates.squares(keep=keep))
 
     def _state_squares(self, found: Measurement, *, first: bool, second: bool) -> Plain:
         """Prepare those of the optimizer's moments that are due."""
         of_first, of_second = self._states.tensors()
-        wanted = {Sum.V_SQUARES: ("v", of_second)} if second else {}
+        wanted = {Stat.V_SQUARES: ("v", of_second)} if second else {}
         if first:
-            wanted[Sum.M_SQUARES] = ("m", of_first)
+            wanted[Stat.M_SQUARES] = ("m", of_first)
         for name, (places, _) in wanted.values():
             found.has[name] = places
         return {
@@ -161,40 +161,33 @@ class Statistics:
             for row, (name, (places, tensors)) in wanted.items()
         }
 
-    def _reduce(
-        self,
-        found: Measurement,
-        now: Now,
-        full: dict[str, Prepared],
-        plain: Plain,
-        tables: Tables,
-    ) -> None:
-        """Reduce everything in as few calls as there are kinds of numbers, and fill the tables."""
+    def _reduce(self, found: Measurement, now: Now, full: dict[str, Prepared], plain: Plain, table: Table) -> None:
+        """Reduce everything in as few calls as there are kinds of numbers, and fill the table."""
         full, plain = {n: one for n, one in full.items() if len(one)}, {r: p for r, p in plain.items() if len(p[1])}
         measured: dict[str, Moments] = {}
         if full or plain:
             moments_found, squares = self._reducer.reduce(list(full.values()), [one for _, one in plain.values()])
             measured = dict(zip(full, moments_found, strict=True))
             for (row, (places, _)), values in zip(plain.items(), squares, strict=True):
-                tables.put(row, places, values)
-        self._put_gradients(found, now, measured.get("grads"), tables)
+                table.put(row, places, values)
+        self._put_gradients(found, now, measured.get("grads"), table)
         if "weights" in measured:
-            self._put_weights(measured["weights"], tables)
+            self._put_weights(measured["weights"], table)
 
-    def _put_gradients(self, found: Measurement, now: Now, rest: Moments | None, tables: Tables) -> None:
+    def _put_gradients(self, found: Measurement, now: Now, rest: Moments | None, table: Table) -> None:
         found.has["grad"] = sorted([*now.clipped, *now.places])
         found.has["clipped"] = now.clipped
         found.clipped, found.bad_counted = bool(now.clipped), True
         parts = [(raw.places, raw.moments) for raw in now.raw]
         known: list[float] = []
         for places, part in parts if rest is None else [(now.places, rest), *parts]:
-            tables.put_moments(Sum.GRAD_SQUARES, High.GRAD, places, part)
+            table.put_moments(Stat.GRAD_SQUARES, places, part)
             squares = None if self.deferred else part.squares.tolist()
             known += squares or ()
             bad = self._bad(places, squares)
             found.bad_counted &= bad is not None
             if bad:
-                tables.put(Sum.BAD, list(bad), torch.stack(list(bad.values())))
+                table.put(Stat.BAD, list(bad), torch.stack(list(bad.values())))
         if not (self.deferred or self.shards):
             found.squares = sum(known)
 
@@ -213,7 +206,7 @@ class Statistics:
         grads = self.gradients.tensors(chosen)
         return {p: (~torch.isfinite(dense(g))).sum() for p, g in zip(chosen, grads, strict=True)}
 
-    def _put_weights(self, measured: Moments, tables: Tables) -> None:
+    def _put_weights(self, measured: Moments, table: Table) -> None:
         again = list(self._precise)
         if not self.deferred:
             rows = zip(*measured.table[:2].tolist(), self._numel, strict=True)
@@ -222,13 +215,13 @@ class Statistics:
         if again:
             exact = moments([self.watched.tensors[i] for i in again])
             measured.table[:2, again] = exact.table[:2]
-        tables.put_moments(Sum.WEIGHT_SQUARES, High.WEIGHT, self._all, measured)
+        table.put_moments(Stat.WEIGHT_SQUARES, self._all, measured)
 
     def _put_rms(
         self,
         found: Measurement,
         now: Now,
-        tables: Tables,
+        table: Table,
         scaled: Sequence[torch.optim.Optimizer],
         scale: Tensor | float | None,
     ) -> None:
@@ -237,12 +230,12 @@ class Statistics:
         ratios = rms_sums(self._states.adam(), now.tensors, scale if scaled else None, RATIO_SAMPLE)
         if ratios is not None:
             found.has["rms"], values, counts = ratios
-            tables.put(Sum.RMS_SUM, found.has["rms"], values)
+            table.put(Stat.RMS_SUM, found.has["rms"], values)
             numbers = torch.tensor(counts, dtype=self._wide, device="cpu").to(self._device, non_blocking=True)
-            tables.put(Sum.RMS_COUNT, found.has["rms"], numbers)
+            table.put(Stat.RMS_COUNT, found.has["rms"], numbers)
 
-    def _empty(self, value: float = 0.0) -> Tables:
-        return Tables(len(self._all), self._wide, self._device, value)
+    def _empty(self, value: float = 0.0) -> Table:
+        return Table(len(self._all), self._wide, self._device, value)
 
     def _row(self, places: Sequence[int], values: Tensor) -> Tensor:
         """Return one row of sums by itself."""
