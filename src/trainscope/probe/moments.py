@@ -75,11 +75,10 @@ class Reducer:
         kind = pieces[0].dtype
         plain = pieces[0].is_cpu and kind not in LOW_PRECISION
         if plain and all(p.dtype == kind and p.numel() for p in pieces):
-            table = self._one_by_one(pieces).to(wide, copy=True)
+            table = self._one_by_one(pieces) * _signs(wide, pieces[0].device)
         else:
-            table = _kind_by_kind(pieces, wide)
+            table = _kind_by_kind(pieces, wide) * _signs(wide, pieces[0].device)
         table[0].square_()
-        table[3].neg_()
         if len(pieces) == len(counts):
             return table
         sums = by_segment(table[:2].T.contiguous(), counts, "sum")
@@ -134,6 +133,12 @@ def _shared_out(full: Sequence[Prepared], cut: Tensor | None, joined: Tensor | N
             columns[2:, place].clamp_(min=0.0)
         found.append(Moments(columns))
     return found
+
+
+@functools.lru_cache(maxsize=8)
+def _signs(wide: torch.dtype, device: torch.device) -> Tensor:
+    """Return what turns (4, n) norm, total, highest, lowest into moments, but for the square, in the widest type."""
+    return torch.tensor([[1.0], [1.0], [1.0], [-1.0]], dtype=wide, device="cpu").to(device, non_blocking=True)
 
 
 @functools.lru_cache(maxsize=64)
