@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .prepared import cut
+from .prepared import PIECES, cut
 from .tensors import spread
 
 SAMPLE = 32_768
@@ -52,8 +52,12 @@ class _Batch:
     def __init__(self, size: int, kind: torch.dtype, device: torch.device) -> None:
         self.copies = torch.empty(ROWS, size, dtype=kind, device=device)
         self.rows = self.copies.unbind()
-        self.extremes = torch.zeros(2, ROWS, dtype=kind, device=device)
-        self.slots = list(zip(*(part.unbind() for part in self.extremes), strict=True))
+        # Lowest and highest of every piece of every forward; of pieces that a forward does not have, what is neutral.
+        pieces = PIECES if device.type == "cpu" and torch.get_num_threads() > 1 else 1
+        self.lows = torch.full((ROWS, pieces), torch.inf, dtype=kind, device=device)
+        self.highs = torch.full((ROWS, pieces), -torch.inf, dtype=kind, device=device)
+        places = ((row.unbind() for row in part.unbind()) for part in (self.lows, self.highs))
+        self.slots = [list(zip(low, high, strict=True)) for low, high in zip(*places, strict=True)]
         self.numbers: list[int] = []
 
     def reduce(self, *, thirds: bool) -> Tensor:
@@ -69,8 +73,15 @@ class _Batch:
         squares = centred * centred if thirds else centred.mul_(centred)
         second, fourth = squares.sum(dim=1), torch.linalg.vector_norm(squares, dim=1)
         third = centred.mul_(squares).sum(dim=1) if thirds else second
-        low, high = self.extremes[:, :used]
-        return torch.stack([mean.squeeze(1), second, fourth, third, low, high, median], 1)
+        table = torch.stack([mean.squeeze(1), second, fourth, third, *self._extremes(used), median], 1)
+        if self.lows.shape[1] > 1:
+            self.lows.fill_(torch.inf)
+            self.highs.fill_(-torch.inf)
+        return table
+
+    def _extremes(self, used: int) -> tuple[Tensor, Tensor]:
+        low, high = self.lows[:used], self.highs[:used]
+        return (low.amin(1), high.amax(1)) if low.shape[1] > 1 else (low.squeeze(1), high.squeeze(1))
 
 
 class Meter:
@@ -113,11 +124,13 @@ class Meter:
         batch.numbers.append(number)
         batch.rows[row].view(chosen.shape).copy_(chosen)
         if not units and values.dtype == kind:
-            torch.aminmax(values, out=batch.slots[row])
+            pieces = cut(values.view(-1)) if len(batch.slots[row]) > 1 and values.is_contiguous() else (values,)
+            for piece, slot in zip(pieces, batch.slots[row], strict=False):
+                torch.aminmax(piece, out=slot)
         else:
             low, high = (lows.amin(), highs.amax()) if units else torch.aminmax(values)
-            batch.slots[row][0].copy_(low)
-            batch.slots[row][1].copy_(high)
+            batch.slots[row][0][0].copy_(low)
+            batch.slots[row][0][1].copy_(high)
         if row == ROWS - 1:
             self._reduce(batch)
         return Forward(size, number, peak)
