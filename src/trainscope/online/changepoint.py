@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from typing import Literal
 
 from trainscope.core.change import CLIP, SLACK, Cusum, inflation
 from trainscope.core.tails import CAP, MANY, SHORT_TAILED, RunningTail
@@ -40,6 +41,7 @@ from trainscope.online.base import AnomalyDetector
 from trainscope.online.level import Level
 from trainscope.online.noise import GrownNoise
 
+Rule = Literal["leap", "spike", "burst", "shift", "noise"]
 BACK = 4.0
 """The median of the newest values must be below this score for a spike to count as over."""
 
@@ -84,8 +86,8 @@ class ChangePoint(AnomalyDetector):
 
     Attributes
     ----------
-    noise_grew : bool
-        Whether the last alarm was of grown noise that is no spike.
+    rule : str
+        What the last alarm was: "leap" (before the level is known), "spike", "burst", "shift" or "noise".
     """
 
     def __init__(
@@ -111,7 +113,7 @@ class ChangePoint(AnomalyDetector):
         self._last = 0.0
         self._cooldown = cooldown
         self._noise_is_spike = noise_is_spike
-        self.noise_grew = False
+        self.rule: Rule | None = None
         self._window = max(window, warmup)
         self._level = Level(self._window)
         self._noise = GrownNoise()
@@ -138,18 +140,29 @@ class ChangePoint(AnomalyDetector):
                 self._note(float(change))
         z = self._level.score(value)
         total = self._cusum.add(min(max(z, -CLIP), CLIP) - max(self._level.lean, 0.0))
-        if (z >= self._spike and self._is_rare(value)) or self._is_burst(value) or total >= self._limit():
+        rule = self._broken(value, z, total)
+        if rule is not None:
             self._cusum.restart()
-            self._after = [value]
-            self.noise_grew = False
+            self._after, self.rule = [value], rule
             return max(z, total)
         self._note(self._level.change(value))
         self._level.add(value)
         noisier = self._noise.add(value, self._level.median)
         if noisier is not None:
-            self._after = [value]
-            self.noise_grew = not self._noise_is_spike
+            self._after, self.rule = [value], "noise"
         return noisier
+
+    @property
+    def noise_grew(self) -> bool:
+        """Whether the last alarm was of grown noise that is no spike."""
+        return self.rule == "noise" and not self._noise_is_spike
+
+    def _broken(self, value: float, z: float, total: float) -> Rule | None:
+        if z >= self._spike and self._is_rare(value):
+            return "spike"
+        if self._is_burst(value):
+            return "burst"
+        return "shift" if total >= self._limit() else None
 
     def _note(self, change: float) -> None:
         """Keep a change from step to step that was no alarm: it is noise, unless it is a loss that learns.
@@ -210,8 +223,7 @@ class ChangePoint(AnomalyDetector):
         spread = self._high - self._low
         if seen >= 5 and value > 2 * abs(self._high) and value - self._high > 5 * max(spread, 1e-12):
             self._level.fit()
-            self._after = [value]
-            self.noise_grew = False
+            self._after, self.rule = [value], "leap"
             return self._level.score(value)
         self._low, self._high = min(self._low, value), max(self._high, value)
         self._level.add(value)

@@ -18,7 +18,7 @@ them."""
 REFIT_EVERY = 5
 """Values between two fits; 200 values move little in five steps, and a fit costs 40 us."""
 SETTLED = 100
-"""Fits that `spread` and `lean` are averaged over: of one window they are known to 15 %, and a fault in it is in them."""
+"""Fits that `spread` and `lean` are averaged over: of one window they are known to 15 %, and a fault would be in it."""
 
 
 class Level:
