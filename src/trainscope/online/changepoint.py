@@ -3,7 +3,7 @@
 Algorithm
     Values become robust scores z against the median of the last 200 (noise: MAD after a straight line was
     taken out). *Shift*: one-sided CUSUM, S = max(0, S + clip(z, -4, 4) - 0.5), alarm at
-    12 (1 + phi) / (1 - phi) where phi is the lag-1 autocorrelation; more while the window fills.
+    11 (1 + phi) / (1 - phi) where phi is the lag-1 autocorrelation; more while the window fills.
     *Spike*: z >= 6, because a clipped CUSUM cannot see one bad step, and rarer than `false_alarms` in 10,000 steps
     under the tail of the run's own noise (ten times that where no step so far was beyond 4 sigmas), or 8 times as
     high as any before: heavy-tailed noise has steps of 20 sigmas that mean nothing. *Burst*: 3 or 5 steps in a row
@@ -67,7 +67,7 @@ class ChangePoint(AnomalyDetector):
     Parameters
     ----------
     threshold : float
-        Of the CUSUM, in sigmas, for noise without memory. At 12 a step of 2 sigmas is found in 9 steps
+        Of the CUSUM, in sigmas, for noise without memory. At 11 a step of 2 sigmas is found in 9 steps
         (median; 21 with AR(0.3) noise, 35 with AR(0.6)).
     slack : float
         Sigmas a step may lie above the level without adding up.
@@ -92,7 +92,7 @@ class ChangePoint(AnomalyDetector):
 
     def __init__(
         self,
-        threshold: float = 12.0,
+        threshold: float = 11.0,
         slack: float = SLACK,
         spike: float = 6.0,
         false_alarms: float = 0.001,
