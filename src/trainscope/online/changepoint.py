@@ -5,13 +5,12 @@ Algorithm
     taken out). *Shift*: one-sided CUSUM, S = max(0, S + clip(z, -4, 4) - m - 0.5), alarm at
     12 v (1 + phi) / (1 - phi), where phi is the lag-1 autocorrelation, m and v mean and variance of the clipped scores,
     0 and 1 of Gaussian noise; more while the window fills. *Spike*: z >= 6, because a clipped CUSUM cannot see one bad
-    step, and rarer than `false_alarms` in 10,000 steps under the tail of all the run's noise so far (50 times that
-    where no step was higher than tail index 3 allows in 1 run of 100), or 8 times as high as any before, 5 where the
-    loss doubles: heavy-tailed noise has steps of 20 sigmas that mean nothing. *Burst*: 3 or 5 steps in a row
-    that are together as rare. *Noise*: the median change from step to step in the last 25, 50 or 100 is 2.5, 1.9 or
-    1.6 times the largest of all such windows before, and 1.5 % of the level; the score is then how many times, and
-    the recorder tells it without calling it a spike. One event is one alarm: after it the detector is silent until
-    the loss is back, or the new level is known.
+    step, and rarer than `false_alarms` in 10,000 steps under the tail of all the run's noise so far; that times 25
+    where no step was higher than tail index 3 allows in 1 run of 100, times 40 where it is 8 times as high as any
+    before, 5 where the loss doubles: heavy-tailed noise has steps of 20 sigmas that mean nothing. *Burst*: 3 or 5
+    steps in a row that are together as rare. *Noise*: the median change from step to step in the last 25, 50 or 100
+    is 2.5, 1.9 or 1.6 times the largest of all such windows before, and 1.5 % of the level; the recorder tells it, as
+    no spike. One event is one alarm: after it the detector is silent until the loss is back, or the new level known.
 Assumptions
     The loss falls or stays. A wanted rise (curriculum, new data mix) is flagged once.
 False positives
@@ -45,11 +44,13 @@ BACK = 4.0
 
 ALONE = 8.0
 """A step this many times as far off as any before: of noise with a tail index of 3, one step in 1,000 n after n."""
+ALONE_BUDGET = 40.0
+"""Such a step may be as many times as likely under the tail, which is known from few values."""
 AGAIN = 2.0
 """What is less than twice as far off as another step was has happened before, whatever the tail says."""
 LARGE, LARGE_ALONE = 1.0, 5.0
 """A rise of this share of the level needs to stand out less: a loss that doubles is news."""
-FEW, SHORT_BUDGET = 100, 50.0
+FEW, SHORT_BUDGET = 100, 25.0
 """From so many steps on noise may be short-tailed: its highest is then as low as that of tail index 3 in 1 run of 100.
 Such noise may have so many times the false alarms, each run in 100 of the others too."""
 BURSTS, BURST_LEAST, BURST_SHARE, BURST_BUDGET = (3, 5), 3.0, 0.8, 20.0
@@ -204,8 +205,12 @@ class ChangePoint(AnomalyDetector):
         seen = self._tail.count
         # The highest of n residuals grows like n ** (1 / 3) where the tail index is 3.
         short = seen >= FEW and self._top <= SHORT_TAILED * min(1.0, (seen / MANY) ** (1.0 / 3.0))
-        rare = self._rare + (math.log(SHORT_BUDGET) if short else 0.0)
-        return times >= alone or (times >= AGAIN and self._tail.log_probability(height) < rare)
+        if times < AGAIN:
+            return False
+        budget = SHORT_BUDGET if short else 1.0
+        if times >= alone:
+            budget = max(budget, ALONE_BUDGET)
+        return self._tail.log_probability(height) < self._rare + math.log(budget)
 
     def _limit(self) -> float:
         """Return the CUSUM's threshold for the noise as it is and as well as it is known.
