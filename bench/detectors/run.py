@@ -1,6 +1,7 @@
 """Measure every detector: false alarms, detection and delay, beside the rules that other tools ship.
 
     python bench/detectors/run.py [--cache FOLDER] [--seed 9] [--healthy 21] [--planted 6] [--runs 200]
+                                  [--part curves|each|live|both] [--steps 200000]
                                   [--replicas 60] [--recordings FOLDER] [--curves FILE] [--write]
 
 Prints the tables of docs/evidence.md. ``--recordings`` is the cache of ``bench/diagnosis/run.py``, where there is one.
@@ -21,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from compare import comparison
 from curves import draw, points, table
 from each import detector_table, figures, healthy_policies, healthy_runs, planted_runs, recordings
+from live import live_alarms, live_table
 from measure import Cache, Size, calibration_pieces, healthy_pieces, planted_pieces
 
 from trainscope.detectors.measured import FIGURES
@@ -38,10 +40,14 @@ def main() -> None:
     )
     parser.add_argument("--replicas", type=int, default=60, help="logs of each fault of bench/planted.py, in twenties")
     parser.add_argument("--recordings", type=Path, help="the cache of bench/diagnosis/run.py")
-    parser.add_argument("--part", choices=("curves", "each", "both"), default="both")
+    parser.add_argument("--part", choices=("curves", "each", "live", "both"), default="both")
+    parser.add_argument("--steps", type=int, default=200_000, help="of each noise that the live detectors watch")
     parser.add_argument("--curves", type=Path, help="write the curves of delay against false alarms (HTML)")
     parser.add_argument("--write", action="store_true", help="rewrite src/trainscope/detectors/measured.json")
     options = parser.parse_args()
+    if options.part == "live":
+        print(live_table(live_alarms(options.seed, options.steps, Cache(options.cache / "live.jsonl"))))
+        return
     if options.part != "each":
         size = Size(options.seed, options.healthy, options.planted)
         cache = Cache(options.cache / "curves.jsonl")

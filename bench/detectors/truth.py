@@ -51,9 +51,9 @@ def trend(t: FloatArray) -> FloatArray:
     return np.asarray(1.7 + 6.0 * (t + 20.0) ** -0.35)
 
 
-def healthy_loss(rng: np.random.Generator, f: Family, sigma: float) -> FloatArray:
-    """Return a healthy loss of shape (STEPS,)."""
-    return trend(np.arange(STEPS, dtype=np.float64)) + sigma * _noise(rng, f, STEPS)
+def healthy_loss(rng: np.random.Generator, f: Family, sigma: float, steps: int = STEPS) -> FloatArray:
+    """Return a healthy loss of shape (steps,)."""
+    return trend(np.arange(steps, dtype=np.float64)) + sigma * _noise(rng, f, steps)
 
 
 def _noise(rng: np.random.Generator, f: Family, steps: int) -> FloatArray:

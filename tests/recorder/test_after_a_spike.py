@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 
@@ -30,6 +31,37 @@ def test_stop_on_spike_stops_and_says_where(scope_of, training):
     found = columns(path / "global.arrow")
     assert found["step"] == [0, 1, 2, 3, 4]
     assert found["update_norm"][-1] is None  # the step was never made
+
+
+def noisier(step, _value):
+    """A loss whose noise is 2.5 times as large from step 400 on."""
+    return 2.0 + random.Random(step).gauss(0.0, 0.06) * (2.5 if step >= 400 else 1.0)
+
+
+def test_grown_noise_is_recorded_and_told_but_stops_nothing(scope_of, training, caplog):
+    scope = scope_of(*training, stop_on_spike=True, trace_every_n_steps=1000).attach()
+    path = scope.session.path
+    assert run(scope, *training, 480, loss_at=noisier) == []
+    scope.detach()
+    found = columns(path / "global.arrow")
+    grown = [(s, g) for s, g in zip(found["step"], found["noise_growth"], strict=True) if g is not None]
+    assert len(grown) == 1
+    step, growth = grown[0]
+    assert 400 < step < 460
+    assert growth > 1.6
+    assert not any(found["is_spike"])
+    assert not list((path / "rng_states").glob("*"))
+    assert [r.message for r in caplog.records if "noise of the loss" in r.message] == [
+        f"step {step}: the noise of the loss is {growth:.1f} times as large as ever before"
+    ]
+
+
+def test_grown_noise_stops_a_training_that_asked_for_that(scope_of, training):
+    detector = {"name": "changepoint", "noise_is_spike": True}
+    scope = scope_of(*training, stop_on_spike=True, detector=detector, trace_every_n_steps=1000).attach()
+    with pytest.raises(StopTraining) as stop:
+        run(scope, *training, 480, loss_at=noisier)
+    assert 400 < stop.value.step < 460
 
 
 def test_the_window_around_a_spike_has_steps_from_after_it(scope_of, training):

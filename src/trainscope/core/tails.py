@@ -11,6 +11,7 @@ an outlier cannot vouch for itself.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache
 
@@ -39,6 +40,9 @@ few points far out leave so much open; in 420 healthy runs with heavy tails noth
 first condition."""
 _BINS = np.linspace(0.0, CAP, 61)
 _BODY = 15
+_FAR = np.concatenate((_BINS, CAP * np.geomspace(1.0, 1e3, 31)[1:]))
+"""Bins of residuals that are known to be noise, far out too; what is beyond the last is in it."""
+_FAR_EDGES = _FAR.tolist()
 
 
 @cache
@@ -95,11 +99,11 @@ def fit_tail(z: FloatArray) -> Tail:
     z : (n,) float64 array
         Residuals in scaled MADs; only the positive ones up to ``CAP`` are used.
     """
-    return _fitted(np.histogram(z, _BINS)[0].astype(np.float64), int(np.count_nonzero(z > 0)))
+    return _fitted(np.histogram(z, _BINS)[0].astype(np.float64), _BINS, int(np.count_nonzero(z > 0)))
 
 
-def _fitted(counts: FloatArray, n: int) -> Tail:
-    """Fit the tail to counts in the bins; `counts` is written on."""
+def _fitted(counts: FloatArray, edges: FloatArray, n: int) -> Tail:
+    """Fit the tail to counts between `edges`; `counts` is written on."""
     if counts[_BODY:].sum() >= ENOUGH:
         counts[:_BODY] = 0.0
         low = _BODY
@@ -108,7 +112,7 @@ def _fitted(counts: FloatArray, n: int) -> Tail:
     laws = [(law, scale) for law in range(len(LAWS)) for scale in SCALES]
     fit = np.empty(len(laws))
     for k, (law, scale) in enumerate(laws):
-        survival = np.exp(LAWS[law][0](LAWS[law][1], _BINS / scale))
+        survival = np.exp(LAWS[law][0](LAWS[law][1], edges / scale))
         mass = np.maximum(survival[:-1] - survival[1:], 1e-300) / max(survival[low] - survival[-1], 1e-300)
         fit[k] = counts @ np.log(mass)
     weight = np.exp(fit - fit.max())
@@ -118,10 +122,10 @@ def _fitted(counts: FloatArray, n: int) -> Tail:
 
 
 class RunningTail:
-    """The same for residuals that come one at a time: all that came count, none is kept."""
+    """The same for residuals that come one at a time and are noise, however far out: all count, none is kept."""
 
     def __init__(self) -> None:
-        self._counts = [0] * (len(_BINS) - 1)
+        self._counts = [0.0] * (len(_FAR) - 1)
         self._n = 0
         self._tail: Tail | None = None
 
@@ -130,12 +134,14 @@ class RunningTail:
         """How many residuals above 0 came so far."""
         return self._n
 
-    def add(self, z: float) -> None:
+    def add(self, z: float, weight: float = 1.0) -> None:
         """Take one residual, in scaled MADs."""
         if z > 0.0:
             self._n += 1
             if z < CAP:
-                self._counts[int(z / CAP * len(self._counts))] += 1
+                self._counts[int(z / CAP * (len(_BINS) - 1))] += weight
+            else:
+                self._counts[min(bisect_right(_FAR_EDGES, z), len(_FAR) - 1) - 1] += weight
 
     def log_probability(self, z: float) -> float:
         """Log of the probability that one upward residual exceeds `z` (> 0).
@@ -143,5 +149,5 @@ class RunningTail:
         Fitting takes 5 ms, so that the last fit serves until a twentieth more has come.
         """
         if self._tail is None or self._n > 1.05 * self._tail.n:
-            self._tail = _fitted(np.array(self._counts, dtype=np.float64), self._n)
+            self._tail = _fitted(np.array(self._counts), _FAR, self._n)
         return float(self._tail.log_probability(np.array([z]))[0])

@@ -2,28 +2,25 @@
 
 Algorithm
     Values become robust scores z against the median of the last 200 (noise: MAD after a straight line was
-    taken out). *Shift*: one-sided CUSUM, S = max(0, S + clip(z, -4, 4) - 0.5), alarm at
-    12 (1 + phi) / (1 - phi) where phi is the lag-1 autocorrelation; more while the window fills.
-    *Spike*: z >= 6, because a clipped CUSUM cannot see one bad step, and rarer than `false_alarms` in 10,000 steps
-    under the tail of the run's own noise (ten times that where no step so far was beyond 4 sigmas), or 8 times as
-    high as any before: heavy-tailed noise has steps of 20 sigmas that mean nothing. *Burst*: 3 or 5 steps in a row
-    that are together as rare. *Noise*: the median change from step to step in the last 25, 50 or 100 is 2.5, 1.9 or
-    1.6 times the largest of all such windows before, and 1.5 % of the level; the score is then how many times. One
-    event is one alarm: after it the detector is silent until the loss is back, or the new level is known.
+    taken out). *Shift*: one-sided CUSUM, S = max(0, S + clip(z, -4, 4) - m - 0.5), alarm at
+    12 v (1 + phi) / (1 - phi), where phi is the lag-1 autocorrelation, m and v mean and variance of the clipped scores,
+    0 and 1 of Gaussian noise; more while the window fills. *Spike*: z >= 6, because a clipped CUSUM cannot see one bad
+    step, and rarer than `false_alarms` in 10,000 steps under the tail of all the run's noise so far; that times 25
+    where no step was higher than tail index 3 allows in 1 run of 100, times 40 where it is 8 times as high as any
+    before, 5 where the loss doubles: heavy-tailed noise has steps of 20 sigmas that mean nothing. *Burst*: 3 or 5
+    steps in a row that are together as rare. *Noise*: the median change from step to step in the last 25, 50 or 100
+    is 2.5, 1.9 or 1.6 times the largest of all such windows before, and 1.5 % of the level; the recorder tells it, as
+    no spike. One event is one alarm: after it the detector is silent until the loss is back, or the new level known.
 Assumptions
     The loss falls or stays. A wanted rise (curriculum, new data mix) is flagged once.
 False positives
-    In 300,000 healthy steps each of a falling loss with noise of 2 %: none with Gaussian noise, also with AR(0.3) and
-    AR(0.6); 4 with Student t of 3 degrees of freedom, 2 with AR(0.3) on top, 14 with log-normal noise. That is 0.1,
-    0.1 and 0.5 in 10,000 steps; a fixed limit of 8 sigmas alarms 10 times in 10,000 of the first. None in ten runs of
-    a small GPT over 1,500 healthy steps; two in 180,000 steps of three trainings that had learned their task to a
-    loss of a millionth and exploded ten times, each one found (the latter before the tail was asked).
+FALSE_POSITIVES
 Misses
     Shifts in the first 60 values; there only a leap far beyond everything seen so far fires. Rises below 8
     millionths of the level of those values: of a loss that has fallen so far, they are rounding and rare examples.
-    A single step where the tail is known from few values or is heavy: with Gaussian noise, of steps 10 sigmas high
-    1 in 20 is found at step 120, 12 at 300 and 19 at 1,000, of those 20 sigmas high 19, 18 and 20; with Student t of
-    3 degrees of freedom hardly any.
+    A single step where the tail is known from few values or is heavy: with Gaussian noise, of 30 steps 10 sigmas high
+    none is found at step 120, 5 at 300, 18 at 600 and 28 at 1,000, of those 20 sigmas high none, 20, 29 and 30; with
+    Laplace noise 6 of the latter at step 1,000, with Student t of 3 degrees of freedom none.
 Reference
     E. S. Page, Biometrika 41, 1954 (CUSUM); threshold inflation for AR(1) noise: Johnson & Bagshaw,
     Technometrics 16, 1974.
@@ -33,24 +30,32 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from typing import Literal
 
 from trainscope.core.change import CLIP, SLACK, Cusum, inflation
-from trainscope.core.tails import MANY, SHORT_BUDGET, SHORT_TAILED, RunningTail
+from trainscope.core.tails import CAP, MANY, SHORT_TAILED, RunningTail
 from trainscope.online.base import AnomalyDetector
 from trainscope.online.level import Level
 from trainscope.online.noise import GrownNoise
 
+Rule = Literal["leap", "spike", "burst", "shift", "noise"]
 BACK = 4.0
 """The median of the newest values must be below this score for a spike to count as over."""
 
 ALONE = 8.0
 """A step this many times as far off as any before: of noise with a tail index of 3, one step in 1,000 n after n."""
+ALONE_BUDGET = 40.0
+"""Such a step may be as many times as likely under the tail, which is known from few values."""
 AGAIN = 2.0
 """What is less than twice as far off as another step was has happened before, whatever the tail says."""
-LARGE, LARGE_ALONE = 0.5, 3.5
-"""A rise of this share of the level needs to stand out less: in noise of 1 % it is 50 sigmas high."""
-BURSTS, BURST_LEAST, BURST_SHARE = (3, 5), 3.0, 0.8
-"""Steps in a row, the least of each, and how much each adds to the rarity: neighbours are not quite independent."""
+LARGE, LARGE_ALONE = 1.0, 5.0
+"""A rise of this share of the level needs to stand out less: a loss that doubles is news."""
+FEW, SHORT_BUDGET = 100, 25.0
+"""From so many steps on noise may be short-tailed: its highest is then as low as that of tail index 3 in 1 run of 100.
+Such noise may have so many times the false alarms, each run in 100 of the others too."""
+BURSTS, BURST_LEAST, BURST_SHARE, BURST_BUDGET = (3, 5), 3.0, 0.8, 20.0
+"""Steps in a row, the least of each, how much each adds to the rarity (neighbours are not quite independent), and
+times the false alarms of one step: none was seen in 4,000,000 steps with tail index 3."""
 UPWARD = 0.5
 """Share of healthy scores above 0."""
 
@@ -61,8 +66,8 @@ class ChangePoint(AnomalyDetector):
     Parameters
     ----------
     threshold : float
-        Of the CUSUM, in sigmas, for noise without memory. At 12 a step of 2 sigmas is found in 9 steps
-        (median; 21 with AR(0.3) noise, 35 with AR(0.6)).
+        Of the CUSUM, in sigmas, for noise without memory. At 12 a step of 2 sigmas is found in 10 steps
+        (median; 23 with AR(0.3) noise, 40 with AR(0.6), 26 with t(3) and AR(0.3)).
     slack : float
         Sigmas a step may lie above the level without adding up.
     spike : float
@@ -75,6 +80,13 @@ class ChangePoint(AnomalyDetector):
         Values before shifts are judged.
     cooldown : int
         Values after an alarm before the next is possible.
+    noise_is_spike : bool
+        Whether grown noise counts as a spike in every respect; a recorder else records and tells it, and goes on.
+
+    Attributes
+    ----------
+    rule : str
+        What the last alarm was: "leap" (before the level is known), "spike", "burst", "shift" or "noise".
     """
 
     def __init__(
@@ -82,10 +94,11 @@ class ChangePoint(AnomalyDetector):
         threshold: float = 12.0,
         slack: float = SLACK,
         spike: float = 6.0,
-        false_alarms: float = 0.02,
+        false_alarms: float = 0.001,
         window: int = 200,
         warmup: int = 60,
         cooldown: int = 20,
+        noise_is_spike: bool = False,
     ) -> None:
         if warmup < 5:
             raise ValueError(f"warmup = {warmup}: must be at least 5, or there is no level to compare with")
@@ -98,6 +111,8 @@ class ChangePoint(AnomalyDetector):
         self._recent: deque[float] = deque(maxlen=max(BURSTS))
         self._last = 0.0
         self._cooldown = cooldown
+        self._noise_is_spike = noise_is_spike
+        self.rule: Rule | None = None
         self._window = max(window, warmup)
         self._level = Level(self._window)
         self._noise = GrownNoise()
@@ -121,38 +136,60 @@ class ChangePoint(AnomalyDetector):
         if not self._known:
             self._known = True
             for change in self._level.changes():
-                # The first steps may fall by more than any noise.
-                self._tail.add(abs(float(change)))
-                self._top = max(self._top, float(change))
+                self._note(float(change))
         z = self._level.score(value)
-        total = self._cusum.add(min(max(z, -CLIP), CLIP))
-        if (z >= self._spike and self._is_rare(value)) or self._is_burst(value) or total >= self._limit():
+        total = self._cusum.add(min(max(z, -CLIP), CLIP) - max(self._level.lean, 0.0))
+        rule = self._broken(value, z, total)
+        if rule is not None:
             self._cusum.restart()
-            self._after = [value]
+            self._after, self.rule = [value], rule
             return max(z, total)
-        change = abs(self._level.change(value))
-        self._tail.add(change)
-        self._top = max(self._top, change)
+        self._note(self._level.change(value))
         self._level.add(value)
         noisier = self._noise.add(value, self._level.median)
         if noisier is not None:
-            self._after = [value]
+            self._after, self.rule = [value], "noise"
         return noisier
+
+    @property
+    def noise_grew(self) -> bool:
+        """Whether the last alarm was of grown noise that is no spike."""
+        return self.rule == "noise" and not self._noise_is_spike
+
+    def _broken(self, value: float, z: float, total: float) -> Rule | None:
+        if z >= self._spike and self._is_rare(value):
+            return "spike"
+        if self._is_burst(value):
+            return "burst"
+        return "shift" if total >= self._limit() else None
+
+    def _note(self, change: float) -> None:
+        """Keep a change from step to step that was no alarm: it is noise, unless it is a loss that learns.
+
+        A loss may fall by more than any noise, so that of changes far out only rises count, and for both.
+        """
+        if change >= CAP:
+            self._tail.add(change, 2.0)
+        elif change > -CAP:
+            self._tail.add(abs(change))
+        self._top = max(self._top, change)
 
     def _height(self, value: float) -> float:
         """Return how far a value lies above the level, in units of the noise from step to step."""
-        return (value - self._level.median) * math.sqrt(1.0 - self._level.phi) / self._level.noise
+        return (value - self._level.median) * math.sqrt(1.0 - self._level.memory) / self._level.noise
 
     def _is_burst(self, value: float) -> bool:
         """Tell whether the last 3 or 5 steps are together rarer than one healthy step, what one hands on taken out."""
         height = self._height(value)
-        self._recent.append(height - self._level.phi * max(self._last, 0.0))
+        self._recent.append(height - self._level.memory * max(self._last, 0.0))
         self._last = height
+        if self._recent[-1] < BURST_LEAST:
+            return False
         for length in BURSTS:
             lowest = min(list(self._recent)[-length:])
             if len(self._recent) >= length and lowest >= BURST_LEAST:
                 together = BURST_SHARE * length * self._tail.log_probability(lowest)
-                if together < self._rare:
+                if together < self._rare + math.log(BURST_BUDGET):
                     self._recent.clear()
                     return True
         return False
@@ -165,16 +202,23 @@ class ChangePoint(AnomalyDetector):
         height = self._height(value)
         alone = LARGE_ALONE if value - self._level.median >= LARGE * abs(self._level.median) else ALONE
         times = height / max(self._top, 2.0)
-        short = self._tail.count >= MANY and self._top <= SHORT_TAILED
-        rare = self._rare + (math.log(SHORT_BUDGET) if short else 0.0)
-        return times >= alone or (times >= AGAIN and self._tail.log_probability(height) < rare)
+        seen = self._tail.count
+        # The highest of n residuals grows like n ** (1 / 3) where the tail index is 3.
+        short = seen >= FEW and self._top <= SHORT_TAILED * min(1.0, (seen / MANY) ** (1.0 / 3.0))
+        if times < AGAIN:
+            return False
+        budget = SHORT_BUDGET if short else 1.0
+        if times >= alone:
+            budget = max(budget, ALONE_BUDGET)
+        return self._tail.log_probability(height) < self._rare + math.log(budget)
 
     def _limit(self) -> float:
         """Return the CUSUM's threshold for the noise as it is and as well as it is known.
 
         A level taken from few values is off by more, and a sum adds that error up.
         """
-        return self._threshold * inflation(self._level.phi) * math.sqrt(self._window / self._level.count)
+        noise = max(self._level.spread, 1.0) * inflation(self._level.phi)
+        return self._threshold * noise * math.sqrt(self._window / self._level.count)
 
     def _early(self, value: float) -> float | None:
         """Judge a value before the level is known: only a leap far beyond all before it is an anomaly."""
@@ -182,7 +226,7 @@ class ChangePoint(AnomalyDetector):
         spread = self._high - self._low
         if seen >= 5 and value > 2 * abs(self._high) and value - self._high > 5 * max(spread, 1e-12):
             self._level.fit()
-            self._after = [value]
+            self._after, self.rule = [value], "leap"
             return self._level.score(value)
         self._low, self._high = min(self._low, value), max(self._high, value)
         self._level.add(value)

@@ -17,6 +17,8 @@ its wiggles are nobody's concern. Of 205 alarms of three trainings there 18 are 
 them."""
 REFIT_EVERY = 5
 """Values between two fits; 200 values move little in five steps, and a fit costs 40 us."""
+SETTLED = 100
+"""Fits that `spread` and `lean` are averaged over: of one window they are known to 15 %, and a fault would be in it."""
 
 
 class Level:
@@ -33,6 +35,11 @@ class Level:
         Lag-1 autocorrelation of what remains, within [0, 0.6].
     noise : float
         The same from the changes between neighbours, to which the bend of an early loss curve is nothing.
+    memory : float
+        Lag-1 autocorrelation by the changes between neighbours, within [0, 0.6].
+    spread, lean : float
+        Variance and mean of the scores, clipped at 4, on average of the last fits. Of Gaussian noise they are 1 and
+        0; a heavy tail has more of the one, a longer upper tail of the other.
     """
 
     def __init__(self, window: int) -> None:
@@ -43,7 +50,8 @@ class Level:
         self._since_fit = REFIT_EVERY
         self.count = 0
         self._time = np.arange(window) - (window - 1) / 2
-        self.median, self.sigma, self.phi, self.noise = 0.0, 1.0, 0.0, 1.0
+        self.median, self.sigma, self.phi, self.noise, self.memory = 0.0, 1.0, 0.0, 1.0, 0.0
+        self.spread, self.lean, self._fits = 1.0, 0.0, 0
         self._start: float | None = None
 
     def add(self, value: float) -> None:
@@ -83,8 +91,20 @@ class Level:
         power = float(bounded @ bounded)
         phi = float(bounded[1:] @ bounded[:-1]) / power if power > 0 else 0.0
         self.phi = min(max(phi, 0.0), 0.6)
-        moved = MAD_TO_SIGMA * _median(np.abs(np.diff(values))) / math.sqrt(2.0)
+        self._settle(power / (n * self.sigma**2), float(bounded.sum()) / (n * self.sigma))
+        moves = np.diff(values)
+        moved = MAD_TO_SIGMA * _median(np.abs(moves)) / math.sqrt(2.0)
         self.noise = max(moved, RELATIVE_FLOOR * abs(self.median), self._start, 1e-12)
+        # Of noise with autocorrelation phi, neighbouring changes have one of (phi - 1) / 2.
+        bounded = np.minimum(np.maximum(moves, -4 * self.noise), 4 * self.noise)
+        power = float(bounded @ bounded)
+        memory = 1.0 + 2.0 * float(bounded[1:] @ bounded[:-1]) / power if power > 0 else 0.0
+        self.memory = min(max(memory, 0.0), 0.6)
+
+    def _settle(self, power: float, lean: float) -> None:
+        self._fits = min(self._fits + 1, SETTLED)
+        self.spread += (power - lean**2 - self.spread) / self._fits
+        self.lean += (lean - self.lean) / self._fits
 
     def changes(self) -> NDArray[np.float64]:
         """Return the changes from each value to the next, in units of `noise`."""

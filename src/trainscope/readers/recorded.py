@@ -45,6 +45,7 @@ NAMES: Mapping[str, tuple[str, float]] = {
     "grad_scale": ("amp/grad_scale", 1.0),
     "step_skipped": ("amp/step_skipped", 1.0),
     "spike_score": ("recorder/spike_score", 1.0),
+    "noise_growth": ("recorder/noise_growth", 1.0),
     "batch_index": ("batch_index", 1.0),
     "micro_batches": ("micro_batches", 1.0),
 }

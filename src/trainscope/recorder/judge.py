@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trainscope.recorder.live import Live, Spike
+from trainscope.recorder.live import Live, Noise, Spike
 from trainscope.recorder.row import Row
+
+_LOG = logging.getLogger("trainscope")
 
 
 class Judge:
@@ -31,7 +34,14 @@ class Judge:
         """Judge the loss of a step, unless that is done."""
         if not row.loss_judged:
             row.loss_judged = True
-            self._alarm(row, self._live.judge_loss(loss))
+            found = self._live.judge_loss(loss)
+            if isinstance(found, Noise):
+                row.noise_growth = found.growth
+                _LOG.warning(
+                    "step %d: the noise of the loss is %.1f times as large as ever before", row.step, found.growth
+                )
+            else:
+                self._alarm(row, found)
 
     def rest(self, row: Row, grad_norm: float | None, shares: Mapping[str, float], addressors: frozenset[str]) -> None:
         """Judge gradient norm and shares of a step, unless that is done."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from trainscope.core.config import TrainScopeConfig
 from trainscope.online import AnomalyDetector, NonFinite, make_detector
+from trainscope.online.changepoint import ChangePoint
 from trainscope.probe import Boundary
 
 DEFAULT = "changepoint"
@@ -24,6 +25,14 @@ class Spike:
     """In the detector's own units; infinite for a loss or gradient that is not finite."""
     detector: str
     """Name of the detector, with the router or addressor it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """A step at which the noise of the loss is told to have grown: no step to go back to, and none to stop at."""
+
+    growth: float
+    """Times the largest before."""
 
 
 class Live:
@@ -81,16 +90,21 @@ class Live:
                 for value in values:
                     self._boundary.call("detector", self._block(block).update, value)
 
-    def judge_loss(self, loss: float) -> Spike | None:
+    def judge_loss(self, loss: float) -> Spike | Noise | None:
         """Show the raw loss of one step to every detector that watches it."""
         votes = [("non_finite loss", self._loss.update(loss))]
+        noise: Noise | None = None
         if math.isfinite(loss):
-            votes.append((self._loss_name, self._boundary.call("detector", self._of_loss.update, loss)))
+            score = self._boundary.call("detector", self._of_loss.update, loss)
+            if score is not None and isinstance(self._of_loss, ChangePoint) and self._of_loss.noise_grew:
+                noise = Noise(score)
+            else:
+                votes.append((self._loss_name, score))
         for plugin in self._plugins:
             if plugin.signal == "loss":
                 name = type(plugin).__name__
                 votes.append((name, self._boundary.call(f"detector {name}", plugin.update, loss)))
-        return _first(votes)
+        return _first(votes) or noise
 
     def judge_rest(
         self, grad_norm: float | None, shares: Mapping[str, float], addressors: frozenset[str]

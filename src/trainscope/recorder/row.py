@@ -23,6 +23,8 @@ class Row:
     scalars: dict[str, float | int | bool | None] = field(default_factory=dict)
     plugin_rows: list[tuple[str, str, float]] = field(default_factory=list)
     spike: Spike | None = None
+    noise_growth: float | None = None
+    """Times as large as ever before the noise of the loss is, where that is told at this step."""
     loss_judged: bool = False
     rest_judged: bool = False
     told: bool = False

@@ -186,7 +186,7 @@ class Session:
     def _tell(self, row: Row, grad_norm: float | None) -> None:
         if not row.told:
             row.told = True
-            values = {"step": row.step, "loss": row.loss, "grad_norm": grad_norm}
+            values = {"step": row.step, "loss": row.loss, "grad_norm": grad_norm, "noise_growth": row.noise_growth}
             self._outlets.tell(values, None if row.spike is None else news_of(row, row.spike), self.path)
 
     def _save_spike(self, row: Row) -> None:
@@ -237,6 +237,7 @@ class Session:
         scalars["batch_index"] = row.batch_index
         scalars["is_spike"] = row.spike is not None
         scalars["spike_score"] = None if row.spike is None else row.spike.score
+        scalars["noise_growth"] = row.noise_growth
         self._archive.store(row, scalars, reading)
 
 

@@ -36,13 +36,15 @@ SCALAR_COLUMNS: dict[str, pa.DataType] = {
     "step_skipped": pa.bool_(),
     "micro_batches": pa.int64(),
     "wall_time": pa.float64(),
+    "noise_growth": pa.float64(),
 }
 """Columns of ``global.arrow`` beside ``step``.
 
 ``loss`` raw, as handed over. ``grad_norm_*`` global L2, unscaled, over all shards. ``lr`` of the first
 parameter group. ``optimizer_m_norm``, ``optimizer_v_norm`` L2 over all first and second moments.
 ``step_time_ms`` milliseconds. ``*_memory_mb`` MiB now. ``grad_scale`` of the GradScaler; ``step_skipped``
-it refused to step. ``wall_time`` Unix seconds.
+it refused to step. ``wall_time`` Unix seconds. ``noise_growth`` times the noise of the loss is as large as
+ever before, at the step where that was told.
 """
 
 LAYER_COLUMNS: tuple[str, ...] = (
