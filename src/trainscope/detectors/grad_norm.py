@@ -9,7 +9,8 @@ What it finds
     moved: every step is clipped. A norm that is constant from the first point on is logged after
     clipping: info.
 Algorithm
-    As in `spikes`, on the logarithm: jumps against the run's own tail. Drift compares block medians.
+    As in `spikes`, on the logarithm: jumps against the run's own tail. Drift compares block medians. Where layers were
+    recorded, the one that has half of the rise of the squared norm or more is named.
 Parameters
     burst, single: smallest ratio to the level before, for a burst and for one point.
     drift: smallest ratio of the last level to the lowest.
@@ -24,7 +25,7 @@ Reference
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ from trainscope.core.run import Run, Series
 from trainscope.detectors.base import MOST, Detector, Skipped, by_kind, number
 from trainscope.detectors.engine.events import Excursion, Limits
 from trainscope.detectors.engine.jumps import jumps
+from trainscope.detectors.engine.places import place
 from trainscope.detectors.engine.restarts import near_restart
 
 FloatArray = NDArray[np.float64]
@@ -69,7 +71,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         findings += pinned + drift
         since = min((f.start_step for f in drift if f.start_step is not None), default=None)
         bursts = _explosions(moved, params, since)
-        findings += [f for f in bursts if not near_restart(run, f.start_step or 0)]
+        findings += [_placed(run, f) for f in bursts if not near_restart(run, f.start_step or 0)]
     return findings
 
 
@@ -115,6 +117,16 @@ def _explosion(norm: Series, event: Excursion, log: FloatArray, params: Params, 
             "Lower the learning rate or lengthen the warm-up.",
         ),
     )
+
+
+def _placed(run: Run, finding: Finding) -> Finding:
+    """Name the layer that has most of an explosion, where layers were recorded."""
+    if finding.metric != "train/grad_norm" or finding.start_step is None or finding.peak_step is None:
+        return finding
+    found = place(run.layers, "grad_l2_norm", finding.start_step, finding.peak_step)
+    if found is None:
+        return finding
+    return replace(finding, layer=found.layer, message=f"{finding.message} {found.said}")
 
 
 def _drift(norm: Series, params: Params) -> list[Finding]:
