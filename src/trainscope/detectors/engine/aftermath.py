@@ -22,9 +22,10 @@ INCIDENTS = frozenset({"spikes", "unrecovered_spike", "loss_shift", "divergence"
 """Detectors of a loss that leaves its level."""
 CAUSES = {
     "update_norm": frozenset({"optimizer_state", "weight_norm", "bad_batch", *INCIDENTS}),
+    "grad_vanishing": frozenset({"weight_norm", "dead_units", "half_precision", "attention_logits"}),
     "stale_moments": frozenset({"optimizer_state", "bad_batch", "update_norm", *INCIDENTS}),
 }
-"""Detectors of what goes on inside the optimizer, and those whose finding near by says why, or what came of it."""
+"""Detectors of what goes on inside the optimizer or one layer, and those that say near by why, or what came of it."""
 REACH = 20
 """Steps between the first signs of one incident; public postmortems tell of 4 (BLOOM) to 8 (stale second moments)."""
 INTERVALS = 3
@@ -58,7 +59,7 @@ def _once(
     near: dict[str, list[Finding]],
     reach: int,
 ) -> Finding:
-    if finding.detector in near:
+    if finding.detector in near and (finding.layer is not None or finding.detector != "grad_vanishing"):
         others = (f for f in near[finding.detector] if _meet(finding, f, reach))
         return _part_of(finding, next(others, None))
     if finding.detector == "grad_norm" and "points" in finding.evidence and "ratio" in finding.evidence:
