@@ -182,4 +182,8 @@ SMOKE_PLANTED: Mapping[str, Run] = {
     "dead_units": with_layers(act_dead_fraction={"blocks.0.mlp.1": 0.1 + ones(60, value=0.7)}),
     "weight_norm": smoke_run({"model/weight_norm": 16.0 * np.exp(-np.arange(STEPS) / 60.0)}),
     "graph_leak": smoke_run({"memory/live_graphs": np.arange(float(STEPS))}),
+    "update_norm": smoke_run({"optimizer/update_norm": 1.0 + ones(90, 92, 5.0)}),
+    "stale_moments": with_layers(rms_t={"tokens.weight": 1.0 + ones(100, 102, 2.0)}),
+    "half_precision": with_layers(grad_max_abs={name: (2.0 + np.arange(STEPS) % 9) / 2**20 for name in "abcd"}),
+    "loss_scale": smoke_run({"amp/grad_scale": 65536.0 / 2.0 ** np.clip(np.arange(STEPS) // 5 - 20, 0, 30)}),
 }  # fmt: skip
