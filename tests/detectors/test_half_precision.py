@@ -69,3 +69,17 @@ def test_enough_headroom_passes():
 
 def test_a_run_without_layers_is_skipped():
     assert skipped(ID, replace(smoke_run(), layers=None)).startswith("needs gradients or activations")
+
+
+def test_gradients_that_are_gone_altogether_are_found_where_fp16_is_used():
+    layers = LayersInMemory({(name, "grad_max_abs"): np.zeros(STEPS) for name in "abcd"})
+    run = replace(smoke_run({"amp/grad_scale": np.full(STEPS, 1.0)}), layers=layers)
+    assert "exactly 0" in single(ID, run).message
+    assert skipped(ID, replace(smoke_run(), layers=layers)).startswith("needs 20 steps")
+
+
+def test_experts_without_tokens_are_no_underflow():
+    gone = {(f"mlp.experts.{i}.weight", "grad_max_abs"): np.zeros(STEPS) for i in range(9)}
+    sound = {(name, "grad_max_abs"): value for name, value in gradients(1024.0).items()}
+    run = replace(smoke_run({"amp/grad_scale": np.full(STEPS, 1.0)}), layers=LayersInMemory(gone | sound))
+    assert found(ID, run) == []

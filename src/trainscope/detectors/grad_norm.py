@@ -146,10 +146,11 @@ def _drift(norm: Series, params: Params) -> list[Finding]:
     noise = difference_sigma(blocks)
     rising = np.mean(np.diff(blocks[lowest:]) > -noise) if lowest < len(blocks) - 1 else 0.0
     strong = last - level >= np.log(params.drift)
-    slow = last - level >= np.log(params.slow) and len(blocks) - lowest >= len(blocks) / 2
+    over = np.flatnonzero(blocks[lowest:] > level + 3.0 * max(noise, 0.05))
+    lasts = len(over) > 0 and len(blocks) - lowest - over[0] >= len(blocks) / 2
+    slow = last - level >= np.log(params.slow) and lasts
     if not (strong or slow) or last - level < 8.0 * noise or len(blocks) - lowest < 5 or rising < 0.7:
         return []
-    over = np.flatnonzero(blocks[lowest:] > level + 3.0 * max(noise, 0.05))
     start = int(norm.step[min(n - 1, (lowest + int(over[0])) * size)])
     return [
         Finding(

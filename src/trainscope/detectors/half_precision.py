@@ -61,8 +61,8 @@ class Params:
     """Activations grow by less than that between two looks."""
     levels: int = 64
     """An entry that is a hundredth of the largest is then rounded to nothing."""
-    layers: float = 0.5
-    """Most."""
+    layers: float = 0.3
+    """Autocast takes the gradients of norms and embeddings, half of a transformer's tensors, in 32 bits."""
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
@@ -70,10 +70,11 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     table = run.layers
     if table is None or not {ACTIVATION, GRADIENT} & set(table.metrics()):
         return Skipped("needs gradients or activations recorded by the Python recorder", kind=Lack.RECORDING)
-    gradients = {name: value for name in table.layers() if len(value := _gradient(table, name)) >= STEPS}
-    if not gradients and not uses_halves(run):
+    halves = uses_halves(run)
+    gradients = {name: value for name in table.layers() if len(value := _gradient(table, name, halves)) >= STEPS}
+    if not gradients and not halves:
         return Skipped(f"needs {STEPS} steps of gradients recorded by the Python recorder")
-    return [*(_headroom(table, params) if uses_halves(run) else []), *_underflow(run, gradients, params)]
+    return [*(_headroom(table, params) if halves else []), *_underflow(run, gradients, params)]
 
 
 def uses_halves(run: Run) -> bool:
@@ -82,10 +83,10 @@ def uses_halves(run: Run) -> bool:
     return run.get(SCALE) is not None or any(kind.removeprefix("torch.") == "float16" for kind in autocast)
 
 
-def _gradient(table: LayerTable, layer: str) -> FloatArray:
-    """Return the largest entries of a layer's gradient, where it has any."""
+def _gradient(table: LayerTable, layer: str, halves: bool) -> FloatArray:
+    """Return the largest entries of a layer's gradient; zeros only where halves may have made them."""
     value = table.series(layer, GRADIENT).finite().value
-    return np.asarray(value[value > 0])
+    return np.asarray(value[value >= 0] if halves and ".experts." not in layer else value[value > 0])
 
 
 def _headroom(table: LayerTable, params: Params) -> list[Finding]:
@@ -123,7 +124,7 @@ def _headroom(table: LayerTable, params: Params) -> list[Finding]:
 
 
 def finest(value: FloatArray) -> FloatArray:
-    """Return the largest power of two that each number, above 0, is a whole multiple of."""
+    """Return the largest power of two that each number is a whole multiple of, 0 of 0."""
     fraction, exponent = np.frexp(value)
     significand = np.rint(fraction * 2.0**BITS).astype(np.int64)
     return np.asarray(np.ldexp((significand & -significand).astype(np.float64), exponent - BITS))
@@ -132,21 +133,24 @@ def finest(value: FloatArray) -> FloatArray:
 def _underflow(run: Run, gradients: dict[str, FloatArray], params: Params) -> list[Finding]:
     coarse = {}
     for name, value in gradients.items():
-        few = value / finest(value) <= params.levels
+        few = value <= params.levels * finest(value)
         if float(few.mean()) >= MOSTLY:
-            coarse[name] = float(np.median(value)) / float(finest(value[few]).min())
+            grain = finest(value[few & (value > 0)])
+            coarse[name] = float(np.median(value)) / float(grain.min()) if len(grain) else 0.0
     if len(coarse) < max(FEWEST, params.layers * len(gradients)):
         return []
     first, last = run.first_step or 0, run.last_step or 0
     levels = float(np.median(list(coarse.values())))
+    said = (
+        f"at most a small whole multiple, mostly {number(levels)} times, of one power of two" if levels else "exactly 0"
+    )
     return [
         Finding(
             detector="half_precision",
             severity=Severity.WARNING,
             title="Gradients underflow",
-            message=f"In {len(coarse)} of {len(gradients)} layers the largest entry of the gradient is a small whole "
-            f"multiple of one power of two, mostly {number(levels)} times, at nearly every step: what is smaller was "
-            "rounded to 0.",
+            message=f"In {len(coarse)} of {len(gradients)} layers the gradient is {said} at nearly every step: what is "
+            "smaller was rounded to 0.",
             metric=GRADIENT,
             start_step=first,
             end_step=last,
