@@ -78,7 +78,7 @@ TOLD: Mapping[str, Told] = {
     "update_norm": Told(Stage.UPDATE),
     "stale_moments": Told(Stage.UPDATE),
     "half_precision": Told(Stage.GRADIENT, _STATE),
-    "loss_scale": Told(Stage.SCHEDULE, _STATE),
+    "loss_scale": Told(Stage.SCHEDULE),
     "attention_logits": Told(Stage.ACTIVATION),
     "dead_units": Told(Stage.ACTIVATION),
     "paired_loss": Told(Stage.LOSS, _STATE),

@@ -23,9 +23,10 @@ INCIDENTS = frozenset({"spikes", "unrecovered_spike", "loss_shift", "divergence"
 CAUSES = {
     "update_norm": frozenset({"optimizer_state", "weight_norm", "bad_batch", *INCIDENTS}),
     "grad_vanishing": frozenset({"weight_norm", "dead_units", "half_precision", "attention_logits"}),
+    "loss_scale": frozenset({"non_finite"}),
     "stale_moments": frozenset({"optimizer_state", "bad_batch", "update_norm", *INCIDENTS}),
 }
-"""Detectors of what goes on inside the optimizer or one layer, and those that say near by why, or what came of it."""
+"""Detectors of the inside of an optimizer, a layer or a scaler, and those that say near by why, or what came of it."""
 REACH = 20
 """Steps between the first signs of one incident; public postmortems tell of 4 (BLOOM) to 8 (stale second moments)."""
 INTERVALS = 3
