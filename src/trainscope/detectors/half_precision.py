@@ -26,7 +26,8 @@ Misses
 Reference
     P. Micikevicius et al., "Mixed Precision Training", arXiv:1710.03740. Measured: 0 of 60 healthy recordings and 0 of
     86 of other faults have one coarse layer; gradients rounded to halves at a loss scale of 1/65,536 have all of them,
-    in 6 of 6, and lose 0.055 of the loss.
+    in 6 of 6, and end 0.05 to 0.07 nat higher. Under autocast on a CPU: loss scales of 1/65,536 and 1/8,192 found in 2
+    of 2, an activation of 18,530 found, one of 5,584 and a healthy training not.
 """
 
 from __future__ import annotations
