@@ -43,6 +43,10 @@ TRAINED: Mapping[str, tuple[str, ...]] = {
     "unigram_floor": ("shuffled_labels",),
     "train_eval_gap": ("overfit_1500", "loader_loop"),
     "router": ("hot_router",),
+    "grad_vanishing": ("decay_10",),
+    "update_norm": ("resume_optimizer", "corrupt_weights", "corrupt_mlp"),
+    "stale_moments": ("garbage_batch", "repeated_tokens"),
+    "half_precision": ("fp16_underflow",),
     "attention_logits": ("rate_1e-1",),
     "dead_units": ("dead_relu",),
     "weight_norm": ("decay_10",),
@@ -65,6 +69,7 @@ WHY_NOT: Mapping[str, str] = {
     "gate (docs/gate.md)",
     "rank_divergence": "compares the weights of two ranks bit by bit; the training of this bench has one rank",
     "graph_leak": "needs a training whose memory grows; this bench has none",
+    "loss_scale": "needs mixed precision with a loss scale, which the trainings of this bench do without",
     "expectation": "checks what the user wrote down, and nothing else",
 }
 """Detectors whose misses this bench does not measure, and why."""

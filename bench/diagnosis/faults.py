@@ -187,7 +187,6 @@ FAULTS: Mapping[str, Recipe] = {
         Setup(gradients=_half(lambda _step: 2.0**-16)),
         "fp16 gradients 65,536 times too small",
         ("numerics",),
-        traceless=True,
     ),
     "loss_x4": Recipe(Setup(factor=4.0), "objective four times the loss", ("structure",), "baseline"),
     "dead_relu": Recipe(

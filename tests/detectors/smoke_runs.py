@@ -36,6 +36,8 @@ HEALTHY_LAYERS = LayersInMemory(
     {
         ("blocks.0.attn", "attn_logit_max"): np.full(STEPS, 5.0),
         ("blocks.0.mlp.1", "act_dead_fraction"): np.full(STEPS, 0.1),
+        ("tokens.weight", "rms_t"): 1.0 + 0.3 * np.random.default_rng(4).random(STEPS),
+        ("tokens.weight", "grad_max_abs"): np.random.default_rng(5).random(STEPS),
     }
 )
 
@@ -55,6 +57,7 @@ def smoke_run(series: Mapping[str, object] | None = None, **facts: object) -> Ru
         "train/cpu_step_time": np.full(n, 0.02),
         "micro_batches": np.ones(n),
         "optimizer/m_norm": np.full(n, 2.0),
+        "optimizer/update_norm": 1.0 + 0.1 * np.random.default_rng(1).random(n),
         "smoke/backward_calls": np.ones(n),
         "smoke/zero_grad_after_backward": np.zeros(n),
         "smoke/stale_gradients": np.zeros(n),
@@ -182,4 +185,10 @@ SMOKE_PLANTED: Mapping[str, Run] = {
     "dead_units": with_layers(act_dead_fraction={"blocks.0.mlp.1": 0.1 + ones(60, value=0.7)}),
     "weight_norm": smoke_run({"model/weight_norm": 16.0 * np.exp(-np.arange(STEPS) / 60.0)}),
     "graph_leak": smoke_run({"memory/live_graphs": np.arange(float(STEPS))}),
+    "update_norm": smoke_run(
+        {"optimizer/update_norm": (1.0 + ones(90, 92, 5.0)) * (1.0 + 0.1 * np.random.default_rng(1).random(STEPS))}
+    ),
+    "stale_moments": with_layers(rms_t={"tokens.weight": 1.0 + ones(100, 102, 2.0)}),
+    "half_precision": with_layers(grad_max_abs={name: (2.0 + np.arange(STEPS) % 9) / 2**20 for name in "abcd"}),
+    "loss_scale": smoke_run({"amp/grad_scale": 65536.0 / 2.0 ** np.clip(np.arange(STEPS) // 5 - 20, 0, 30)}),
 }  # fmt: skip

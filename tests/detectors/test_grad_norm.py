@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from trainscope.core.finding import Severity
 from trainscope.detectors.base import MOST, Skipped
 
 from .runs import ROWS, at, falling, findings, judged, norms, only, run_of
+from .smoke_runs import STEPS, LayersInMemory, ones, smoke_run
 
 
 def grad_norm(x: np.ndarray, **params: object) -> list:
@@ -67,10 +70,10 @@ def test_a_drift_is_one_warning_from_where_it_began(growth):
 
 
 @pytest.mark.parametrize("growth", [1.0, 3.0, 5.0])
-def test_the_growth_of_a_long_healthy_run_is_no_drift(growth):
+def test_the_growth_of_a_long_healthy_run_is_no_warning(growth):
     x = norms()
     x[40:] *= np.geomspace(1.0, growth, ROWS - 40)
-    assert grad_norm(x) == []
+    assert [f.severity for f in grad_norm(x)] == ([Severity.INFO] if growth > 3.0 else [])
 
 
 def test_a_norm_that_moved_and_then_sticks_is_clipped_at_every_step():
@@ -120,3 +123,24 @@ def test_known_false_positive_a_fine_tuning_that_starts_from_a_solved_task():
     x[:100] = x[100] * norms(100, seed=5) / 3.0
     (found,) = grad_norm(x)
     assert found.title == "Gradient norm drifts up"
+
+
+def test_a_slow_growth_over_half_of_the_run_is_information():
+    growing = norms() * np.exp(np.maximum(0.0, np.linspace(-0.7, 1.6, ROWS)))
+    (finding,) = grad_norm(growing)
+    assert (finding.severity, finding.title) == (Severity.INFO, "Gradient norm drifts up")
+
+
+def test_a_growth_that_is_as_large_but_short_passes():
+    growing = norms() * np.exp(np.maximum(0.0, np.linspace(-3.0, 1.6, ROWS)))
+    assert grad_norm(growing) == []
+
+
+def test_the_layer_of_an_explosion_is_named_where_layers_were_recorded():
+    level = 1.0 + 0.05 * np.random.default_rng(0).random(STEPS)
+    layers = {("a", "grad_l2_norm"): level, ("b", "grad_l2_norm"): level * (1.0 + ones(90, 95, 40.0))}
+    whole = np.sqrt(sum(value**2 for value in layers.values()))
+    run = smoke_run({"train/grad_norm": whole, "train/grad_norm_after_clip": None})
+    (finding,) = findings("grad_norm", replace(run, layers=LayersInMemory(layers)))
+    assert finding.layer == "b"
+    assert "100 % of the rise is in b, which rose" in finding.message

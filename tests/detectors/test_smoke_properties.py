@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from trainscope.core.settings import Settings
 from trainscope.detectors import configure, judge
 
 from .runs import falling, run_of
-from .smoke_runs import SMOKE_PLANTED, found, skipped, smoke_run
+from .smoke_runs import SMOKE_PLANTED, STEPS, found, skipped, smoke_run
 
 EACH = pytest.mark.parametrize("detector", SMOKE_PLANTED)
 
@@ -20,6 +21,8 @@ def test_a_healthy_smoke_run_gets_no_finding(detector):
     run = smoke_run({"smoke/eval_cross_entropy": None})
     if detector == "train_eval_gap":
         assert "evaluations" in skipped(detector, run)
+    elif detector == "loss_scale":
+        assert found(detector, smoke_run({"amp/grad_scale": np.full(STEPS, 65536.0)})) == []
     else:
         assert found(detector, run) == []
 

@@ -61,6 +61,10 @@ SHOWS: Mapping[str, frozenset[str]] = {
 """Comparison to the faults that it shows against a baseline: beside one of them it is evidence, and no other fault."""
 SYMPTOMS: Mapping[str, Fault] = {
     "weight_norm": Fault(Cause.OPTIMIZER, 3.5),
+    "half_precision": Fault(Cause.NUMERICS, 3.0, "half precision runs out of range"),
+    "loss_scale": Fault(Cause.NUMERICS, 2.0, "gradients overflow again and again"),
+    "update_norm": Fault(Cause.OPTIMIZER, 1.0),
+    "stale_moments": Fault(Cause.OPTIMIZER, 1.0, "Adam's second moment was stale"),
     "attention_logits": Fault(
         Cause.SCHEDULE, 3.0, "the learning rate is too high for this model: its attention saturates"
     ),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from trainscope.core.finding import Severity
@@ -7,6 +9,7 @@ from trainscope.core.settings import Settings
 from trainscope.detectors import configure, judge
 
 from ..runs import at, falling, game, norms, run_of
+from ..smoke_runs import STEPS, LayersInMemory, ones, smoke_run
 
 
 def judged(metrics: dict[str, np.ndarray], **settings: object) -> dict[str, Severity]:
@@ -61,3 +64,36 @@ def test_a_lost_game_is_one_warning_though_the_losers_loss_rises():
     found = judged(metrics)
     assert found.pop("gan_imbalance") is Severity.WARNING
     assert found == {}
+
+
+def of_recording(series: dict[str, object], *ids: str, layers: object = None) -> dict[str, Severity]:
+    run = smoke_run(series)
+    run = run if layers is None else replace(run, layers=layers)
+    return {f.detector: f.severity for f in judge(run, configure(Settings(select=list(ids)))).findings}
+
+
+def test_a_stale_second_moment_beside_a_bad_batch_is_evidence():
+    layers = LayersInMemory({("tokens", "rms_t"): 1.0 + ones(100, 101, 2.0)})
+    batch = {"batch/repetition": 0.1 + ones(100, 102, 0.9)}
+    ids = ("stale_moments", "bad_batch")
+    assert of_recording(batch, *ids, layers=layers)["stale_moments"] is Severity.INFO
+    assert of_recording({}, *ids, layers=layers) == {"stale_moments": Severity.WARNING}
+
+
+def test_a_loss_scale_that_falls_into_gradients_that_are_not_finite_is_one_incident():
+    scale = 1024.0 / 2.0 ** np.clip(np.arange(STEPS) - 105, 0, 40)
+    norm = np.where(np.arange(STEPS) < 120, 1.0, np.nan)
+    ids = ("loss_scale", "non_finite")
+    found = of_recording({"amp/grad_scale": scale, "train/grad_norm": norm}, *ids)
+    assert found == {"loss_scale": Severity.INFO, "non_finite": Severity.ERROR}
+    assert of_recording({"amp/grad_scale": scale}, *ids) == {"loss_scale": Severity.ERROR}
+
+
+def test_a_layer_without_gradient_beside_collapsed_weights_is_evidence_and_a_whole_norm_is_not():
+    fading = 1.0 - ones(70, value=0.9999)
+    layers = LayersInMemory({("a", "grad_l2_norm"): np.ones(STEPS), ("b", "grad_l2_norm"): fading})
+    weights = {"model/weight_norm": 16.0 * np.exp(-np.arange(STEPS) / 60.0), "train/grad_norm": np.hypot(1.0, fading)}
+    found = of_recording(weights, "grad_vanishing", "weight_norm", layers=layers)
+    assert found == {"weight_norm": Severity.ERROR, "grad_vanishing": Severity.INFO}
+    gone = {"model/weight_norm": weights["model/weight_norm"], "train/grad_norm": fading**4}
+    assert of_recording(gone, "grad_vanishing", "weight_norm")["grad_vanishing"] is Severity.ERROR

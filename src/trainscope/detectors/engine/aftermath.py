@@ -4,7 +4,8 @@ A loss that jumps and a gradient norm that explodes at the same steps are one in
 won and its opponent's rising loss, or preferences that are not learned and a loss that stays at ln 2. The finding on
 the metric that matters keeps its severity; the other one becomes info that names it, so that its numbers stay as
 evidence while the count of warnings is that of events.
-What only the gradient shows, or shows before the loss does, stays a warning: it is the only sign, or the first.
+What only the gradient shows, or shows before the loss does, stays a warning: it is the only sign, or the first. What
+happens inside the optimizer is the evidence of what is found beside it, before or after.
 """
 
 from __future__ import annotations
@@ -19,6 +20,13 @@ from trainscope.core.run import Run
 
 INCIDENTS = frozenset({"spikes", "unrecovered_spike", "loss_shift", "divergence"})
 """Detectors of a loss that leaves its level."""
+CAUSES = {
+    "update_norm": frozenset({"optimizer_state", "weight_norm", "bad_batch", *INCIDENTS}),
+    "grad_vanishing": frozenset({"weight_norm", "dead_units", "half_precision", "attention_logits"}),
+    "loss_scale": frozenset({"non_finite"}),
+    "stale_moments": frozenset({"optimizer_state", "bad_batch", "update_norm", *INCIDENTS}),
+}
+"""Detectors of the inside of an optimizer, a layer or a scaler, and those that say near by why, or what came of it."""
 REACH = 20
 """Steps between the first signs of one incident; public postmortems tell of 4 (BLOOM) to 8 (stale second moments)."""
 INTERVALS = 3
@@ -37,13 +45,24 @@ def told_once(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     """
     grave = [f for f in findings if f.severity >= Severity.WARNING]
     jumps = [f for f in grave if f.detector in INCIDENTS]
+    near = {id: [f for f in grave if f.detector in known] for id, known in CAUSES.items()}
     games = [f for f in grave if f.detector == "gan_imbalance"]
     coins = [f for f in grave if f.detector == "preference_margin"]
     reach = _reach(run)
-    return [f if f.severity < Severity.WARNING else _once(f, jumps, games, coins, reach) for f in findings]
+    return [f if f.severity < Severity.WARNING else _once(f, jumps, games, coins, near, reach) for f in findings]
 
 
-def _once(finding: Finding, jumps: list[Finding], games: list[Finding], coins: list[Finding], reach: int) -> Finding:
+def _once(
+    finding: Finding,
+    jumps: list[Finding],
+    games: list[Finding],
+    coins: list[Finding],
+    near: dict[str, list[Finding]],
+    reach: int,
+) -> Finding:
+    if finding.detector in near and (finding.layer is not None or finding.detector != "grad_vanishing"):
+        others = (f for f in near[finding.detector] if _meet(finding, f, reach))
+        return _part_of(finding, next(others, None))
     if finding.detector == "grad_norm" and "points" in finding.evidence and "ratio" in finding.evidence:
         return _part_of(finding, next((f for f in jumps if _meet(finding, f, 0)), None))
     if finding.detector == "plateau":
