@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from synthetic import noise
 
+from trainscope.core.metrics import canonical_names
 from trainscope.core.run import Run, Series
 
 FloatArray = NDArray[np.float64]
@@ -35,9 +36,13 @@ class Task:
 
 
 def run_of(series: dict[str, FloatArray]) -> Run:
+    """Return a run of these metrics under the names that a reader gives them."""
     rows = max(map(len, series.values()))
     step = np.arange(1, rows + 1)
-    return Run("synthetic", "synthetic", "synthetic", {name: Series(name, step, v) for name, v in series.items()})
+    names = canonical_names(tuple(series))
+    return Run(
+        "synthetic", "synthetic", "synthetic", {names[raw]: Series(names[raw], step, v) for raw, v in series.items()}
+    )
 
 
 def heavy(rng: np.random.Generator, value: FloatArray, spread: float) -> FloatArray:

@@ -79,9 +79,9 @@ SIDED: Mapping[str, str] = {"accuracy": "accuracy", "acc": "accuracy", "perplexi
 REWARDS = frozenset({
     "reward", "mean reward", "average reward", "episode reward", "ep rew mean", "rollout ep rew mean", "eprewmean",
     "ep reward mean", "episode return", "mean episode reward", "average reward score",
-    "mean total reward",
+    "mean total reward", "objective scores", "critic score mean", "ppo mean scores",
 })  # fmt: skip
-"""Spellings of ``train/reward``."""
+"""Spellings of ``train/reward``. A reward less its KL penalty, as RLHF logs it beside the score, is none of them."""
 
 BATCH: Mapping[str, tuple[str, str]] = {
     "count": ("1", "batches that the training loader gave for the step"),
