@@ -68,6 +68,10 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "train/samples_per_second": ("samples per second", "examples per second", "samples sec"),
     "train/steps_per_second": ("steps per second", "it s"),
+    "train/rollout_logprob_difference": (
+        "sampling sampling logp difference mean", "rollout logprob abs diff", "debug vllm vs local logprob diff mean",
+        "vllm vs local logprob diff mean",
+    ),
     "epoch": ("epoch",),
 }
 """Canonical name to the spellings that claim it, beside a word for the training side or of ``OPTIMIZER``."""
