@@ -5,7 +5,7 @@ What it finds
 Algorithm
     Running medians, over 1/40 of the run, of the ratio or of the fraction; the first stretch that is beyond its limit
     for a tenth of the run and ten points. It is a warning if the reward falls with it by more than a standard error, or
-    has not risen over the run at all; else an information, since policies of continuous actions learn at such
+    has not risen by two over the run; else an information, since policies of continuous actions learn at such
     fractions too.
 Parameters
     ratio: largest mean ratio, or its inverse.
@@ -43,6 +43,8 @@ LASTS = 0.1
 """Share of the run that it must last."""
 LEAST = 10
 """Points that it must last."""
+ROSE = 2.0
+"""Standard errors from which on a reward rose over the run: by chance in 2 runs of 100."""
 PART = 0.2
 """Share of the run, and of the steps before, whose reward is compared."""
 
@@ -98,7 +100,7 @@ def _judged(reward: Series | None, begin: int, end: int, first: int) -> tuple[Se
         return Severity.WARNING, f"{reward.name} falls with it, from {number(had)} to {number(has)}."
     early = reward.value[reward.step <= reward.step[0] + PART * span]
     late = reward.value[reward.step >= reward.step[-1] - PART * span]
-    if rise(early, late) <= RISES:
+    if rise(early, late) <= ROSE:
         return Severity.WARNING, f"{reward.name} is no higher at the end of the run than at its start."
     return Severity.INFO, f"{reward.name} rose in this run all the same."
 

@@ -7,8 +7,8 @@ What it finds
 Algorithm
     First and last fifth of the run: the reward must be higher by `sigmas` standard errors, the length or the
     truncated share higher by `factor`, the share also at least a tenth at the end. Held out is a score or a reward of
-    evaluation data of at least eight points; its second half must be no higher than its first, by one standard
-    error. Where there are several, none may rise.
+    evaluation data of at least eight points; its second half must be no higher than its first fifth, by one
+    standard error. Where there are several, none may rise.
 Parameters
     sigmas: smallest rise of the reward, in standard errors of the two levels.
     factor: smallest growth of the length or of the truncated share.
@@ -102,8 +102,7 @@ def _held_out(run: Run) -> list[Series]:
 
 
 def _rose(score: Series) -> bool:
-    half = len(score) // 2
-    return rise(score.value[:half], score.value[half:]) > RISES
+    return rise(score.value[: max(3, len(score) // PART)], score.value[len(score) // 2 :]) > RISES
 
 
 def _levels(s: Series) -> tuple[float, float]:

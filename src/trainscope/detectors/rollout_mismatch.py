@@ -74,7 +74,7 @@ class Params:
     """The bound of verl's guide, and where most corrections truncate."""
     factor: float = 3.0
     """Of the first fifth of the run; a policy that becomes more or less certain moves it by less."""
-    points: int = 30
+    points: int = 40
     """Logged points."""
 
 
