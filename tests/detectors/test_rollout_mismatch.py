@@ -32,8 +32,9 @@ KINDS = {
     "train/sampling_importance_ratio": Gap.RATIO,
 }
 OTHERS = (
-    "training/rollout_probs_diff_max", "sampling/sampling_logp_difference/max", "rollout_corr/rollout_is_eff_sample_size",
-    "policy/rollout_train_prob_diff_mean", "kl", "actor/ppo_kl", "objective/kl", "rollout/ep_rew_mean",
+    "training/rollout_probs_diff_max", "sampling/sampling_logp_difference/max",
+    "rollout_corr/rollout_is_eff_sample_size", "policy/rollout_train_prob_diff_mean",
+    "kl", "actor/ppo_kl", "objective/kl", "rollout/ep_rew_mean",
 )  # fmt: skip
 
 
