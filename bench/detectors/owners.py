@@ -38,6 +38,9 @@ OF_POLICIES = frozenset({
 })  # fmt: skip
 """Detectors that have nothing to judge in the log of a loss; their healthy logs are those of ``bench/policies.py``."""
 
+NOT_IN_RECORDINGS = OF_POLICIES | {"reward_collapse", "reward_hacking"}
+"""Detectors that skip every recording of the bench, which is of language models: a 0 there would say nothing."""
+
 TRAINED: Mapping[str, tuple[str, ...]] = {
     "parameters_not_training": ("left_out_block",),
     "stale_gradients": ("no_zero_grad",),

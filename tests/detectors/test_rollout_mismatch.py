@@ -122,7 +122,7 @@ def test_known_false_positive_a_run_that_is_off_policy_on_purpose():
 
 def test_of_several_distances_one_finding_counts_the_others():
     log = {"train/rollout_logprob_difference": gaps(level=0.3), "rollout_corr/kl": gaps(level=0.2)}
-    assert "So do 1 more" in only(ID, run_of({**log, "train/reward": rewards()})).message
+    assert "One more in the log says so" in only(ID, run_of({**log, "train/reward": rewards()})).message
 
 
 def test_a_log_without_a_distance_is_not_judged():

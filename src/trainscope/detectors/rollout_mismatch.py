@@ -1,7 +1,7 @@
 """rollout_mismatch: the engine that samples gives the same tokens other probabilities than the trainer does.
 
 What it finds
-    A distance between sampler and trainer that is beyond what training survives, one that has grown to several times
+    A distance between sampler and trainer at which runs are reported to fail, one that has grown to several times
     what it was and stays, and one that grows while the learning rate is 0 and the weights are the same.
 Algorithm
     The distance is whatever the log has of: mean absolute difference of log-probability or of probability, KL, mean
@@ -183,11 +183,17 @@ def _finding(departure: Departure, others: int) -> Finding:
     else:
         told = (
             f"is {number(departure.level)} from step {begin} to the end, step {end}, {number(departure.beyond)} times "
-            "what training survives: the policy learns from tokens that are not its own"
+            "the level from which on trouble is reported: the policy learns from tokens that are not its own"
         )
     if departure.before is not None:
         evidence["before"] = departure.before
-    also = f" So do {others} more distances." if others else ""
+    also = (
+        f" {others} more in the log say so too."
+        if others > 1
+        else " One more in the log says so too."
+        if others
+        else ""
+    )
     return Finding(
         detector="rollout_mismatch",
         severity=Severity.ERROR if departure.at_rest else Severity.WARNING,
