@@ -98,7 +98,7 @@ POLICY_PLANTED: Mapping[str, Planted] = {
         run_of(
             {
                 "completions/mean_length": np.geomspace(200.0, 900.0, ROWS),
-                "eval/reward": flat(20),
+                "eval/reward": flat(20) - np.linspace(0.0, 0.2, 20),
                 "train/reward": rewards(gain=2.0),
             }
         ),

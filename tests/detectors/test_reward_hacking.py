@@ -15,7 +15,7 @@ ID = "reward_hacking"
 LONGER = np.geomspace(200.0, 900.0, ROWS)
 
 
-def held_out(seed: int = 0, gain: float = 0.0) -> np.ndarray:
+def held_out(seed: int = 0, gain: float = -0.1) -> np.ndarray:
     return 0.4 + gain * np.linspace(0.0, 1.0, 20) + 0.02 * np.random.default_rng(seed).normal(size=20)
 
 
@@ -41,16 +41,15 @@ def test_a_held_out_score_that_rises_makes_longer_answers_good(seed):
     assert findings(ID, run_of(log)) == []
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_without_a_held_out_score_longer_answers_alone_are_silent(seed):
-    assert findings(ID, run_of({"response_length/mean": LONGER, "train/reward": rewards(seed=seed)})) == []
+def test_without_a_held_out_score_nothing_is_judged():
+    assert isinstance(judged(ID, run_of({"response_length/mean": LONGER, "train/reward": rewards()})), Skipped)
 
 
-def test_answers_that_are_cut_off_are_told_without_a_held_out_score():
-    cut = np.linspace(0.02, 0.5, ROWS)
-    found = only(ID, run_of({"completions/clipped_ratio": cut, "train/reward": rewards()}))
-    assert "no held-out score that rises" in found.message
-    assert findings(ID, run_of({"completions/clipped_ratio": 0.3 * cut, "train/reward": rewards()})) == []
+def test_answers_that_are_cut_off_more_often_count_from_a_tenth_on():
+    log = {"val/accuracy": held_out(), "train/reward": rewards()}
+    found = only(ID, run_of({**log, "completions/clipped_ratio": np.linspace(0.02, 0.5, ROWS)}))
+    assert "completions/clipped_ratio went from" in found.message
+    assert findings(ID, run_of({**log, "completions/clipped_ratio": np.linspace(0.002, 0.05, ROWS)})) == []
 
 
 def test_a_reward_that_does_not_rise_is_silent():

@@ -2,13 +2,13 @@
 
 What it finds
     A reward that rose while completions became twice as long, or twice as many were cut off, and a held-out score that
-    did not rise. Without a held-out score, only answers that are cut off twice as often and in a fifth of all cases.
-    It is an information: whether the longer answers are better, only somebody who reads them can tell.
+    is no higher than at first. It is an information: whether the longer answers are better, only somebody who reads
+    them can tell.
 Algorithm
     First and last fifth of the run: the reward must be higher by `sigmas` standard errors, the length or the
     truncated share higher by `factor`, the share also at least a tenth at the end. Held out is a score or a reward of
-    evaluation data of at least eight points; its second half must be no higher than its first fifth, by one
-    standard error. Where there are several, none may rise.
+    evaluation data of at least eight points; the median of its second half must be no higher than that of its first
+    fifth. Where there are several, none may be higher.
 Parameters
     sigmas: smallest rise of the reward, in standard errors of the two levels.
     factor: smallest growth of the length or of the truncated share.
@@ -16,8 +16,8 @@ Parameters
 False positives
     A held-out set that the model had solved before training.
 Misses
-    A reward that is exploited without longer answers; every exploit in a log without a held-out score in which
-    answers are not cut off. Longer answers alone are what reinforcement learning of reasoning looks like.
+    A reward that is exploited without longer answers; a held-out score that rises by chance; every exploit in a log
+    without a held-out score, where longer answers are what reinforcement learning of reasoning looks like.
 Reference
     L. Gao et al., "Scaling Laws for Reward Model Overoptimization", ICML 2023; P. Singhal et al., "A Long Way to Go:
     Investigating Length Correlations in RLHF", 2023. D. Guo et al., "DeepSeek-R1", 2025, figure 3 (length grows while
@@ -45,10 +45,6 @@ OFTEN = 0.1
 """Share of completions that are cut off, below which twice as many are still few."""
 HELD_OUT = 8
 """Points of a held-out score."""
-RISES = 1.0
-"""Standard errors from which on it rose."""
-UNSEEN = 0.2
-"""Share of completions that are cut off, from which on it is told without a held-out score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +68,18 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     grown = [s for s in (length, cut) if s is not None and len(s) >= params.points]
     if reward is None or len(reward) < params.points or not grown:
         return Skipped(f"needs {params.points} points of a reward and of the length of completions")
+    held = _held_out(run)
+    if not held:
+        return Skipped(f"needs {HELD_OUT} points of a held-out score")
     few = len(reward) // PART
     if rise(reward.value[:few], reward.value[-few:]) < params.sigmas:
         return []
-    held = _held_out(run)
     if any(_rose(s) for s in held):
         return []
     for s in grown:
         first, last = _levels(s)
-        share = s is cut
-        least = max(params.factor * first, (OFTEN if held else UNSEEN) if share else 0.0)
-        if last >= least and last > 0.0 and (share or held):
-            return [_finding(reward, s, (first, last), held)]
+        if last > 0.0 and last >= max(params.factor * first, OFTEN if s is cut else 0.0):
+            return [_finding(reward, s, (first, last), held[0])]
     return []
 
 
@@ -102,7 +98,8 @@ def _held_out(run: Run) -> list[Series]:
 
 
 def _rose(score: Series) -> bool:
-    return rise(score.value[: max(3, len(score) // PART)], score.value[len(score) // 2 :]) > RISES
+    early = float(np.median(score.value[: max(3, len(score) // PART)]))
+    return float(np.median(score.value[len(score) // 2 :])) > early
 
 
 def _levels(s: Series) -> tuple[float, float]:
@@ -110,17 +107,17 @@ def _levels(s: Series) -> tuple[float, float]:
     return float(np.median(s.value[:few])), float(np.median(s.value[-few:]))
 
 
-def _finding(reward: Series, grown: Series, levels: tuple[float, float], held: list[Series]) -> Finding:
+def _finding(reward: Series, grown: Series, levels: tuple[float, float], held: Series) -> Finding:
     had, has = _levels(reward)
     begin, end = int(reward.step[len(reward) // PART]), int(reward.step[-1])
-    beside = f"{held[0].name} does not rise" if held else "the log has no held-out score that rises"
     return Finding(
         detector="reward_hacking",
         severity=Severity.INFO,
         title="Reward rises with longer answers only",
         message=(
             f"{reward.name} rose from {number(had)} to {number(has)} by step {end} while {grown.name} went from "
-            f"{number(levels[0])} to {number(levels[1])}, and {beside}: the policy may exploit the reward."
+            f"{number(levels[0])} to {number(levels[1])}, and {held.name} does not rise: the policy may exploit the "
+            "reward."
         ),
         metric=reward.name,
         start_step=begin,

@@ -19,7 +19,7 @@ Parameters
     points: fewest logged points.
 False positives
     A run that is off policy on purpose (old rollouts, another model as sampler) and logs that as its mismatch; rows of
-    demonstrations whose log-probabilities the sampler never gave.
+    demonstrations whose log-probabilities the sampler never gave. None in 469 made-up healthy logs.
 Misses
     A distance that grows less than threefold, or that is there from the start and below the limit: engines differ by
     0.003 to 0.03 nat a token in runs that are healthy. Single sequences far out, which the mean hides.
