@@ -12,7 +12,7 @@ from intervals import rate, share
 from measure import Cache
 from more_faults import MORE_FAULTS
 from ours import CHOSEN
-from owners import OF_POLICIES, PLANTED, TRAINED, WHY_NOT
+from owners import NOT_IN_RECORDINGS, OF_POLICIES, PLANTED, TRAINED, WHY_NOT
 from planted import FAULTS
 from planting import Fault
 from policies import healthy_policy
@@ -144,7 +144,7 @@ def figures(
             count, steps = logs["alarms"].get(detector.id, 0), logs["steps"]
             entry["logs"] = {"alarms": count, "steps": steps, "high": round(rate(count, steps).high, 4)}
             entry["faults"] = _faults({f: planted[f] for f in PLANTED[detector.id]})
-        if quiet:
+        if quiet and detector.id not in NOT_IN_RECORDINGS:
             flagged = sum(detector.id in found for found in quiet)
             entry["recordings"] = {
                 "flagged": flagged,
@@ -190,6 +190,8 @@ def detector_table(table: dict[str, Any]) -> str:
     for name, e in table.items():
         logs = f"{e['logs']['alarms']} in {e['logs']['steps']:,} ({e['logs']['high']:.2f})" if "logs" in e else ""
         quiet = f"{e['recordings']['flagged']}/{e['recordings']['runs']}" if "recordings" in e else ""
+        if name in NOT_IN_RECORDINGS:
+            quiet = "none to judge"
         missed = f"{e['faults']['missed']}/{e['faults']['runs']}" if "faults" in e else ""
         for fault, f in e.get("trainings", {}).items():
             missed += f" {fault} {f['runs'] - f['found']}/{f['runs']}"

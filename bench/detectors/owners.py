@@ -22,6 +22,8 @@ PLANTED: Mapping[str, tuple[str, ...]] = {
     "entropy_collapse": ("certain_too_soon",),
     "zero_std_groups": ("never_rewarded",),
     "preference_margin": ("coin",),
+    "rollout_mismatch": ("other_temperature", "stale_sampler", "drift_at_rest"),
+    "policy_ratio": ("too_much_clipped", "other_forward"),
     "grad_norm": ("grad_burst", "grad_drift", "clipped"),
     "grad_vanishing": ("grad_gone",),
     "lr_schedule": ("rate_jump", "rate_restart"),
@@ -31,8 +33,13 @@ PLANTED: Mapping[str, tuple[str, ...]] = {
 }
 """Detector to faults of ``bench/planted.py``, ``more_faults.py`` and ``policy_faults.py`` that are its own."""
 
-OF_POLICIES = frozenset({"policy_kl", "entropy_collapse", "zero_std_groups", "preference_margin"})
+OF_POLICIES = frozenset({
+    "policy_kl", "entropy_collapse", "zero_std_groups", "preference_margin", "rollout_mismatch", "policy_ratio",
+})  # fmt: skip
 """Detectors that have nothing to judge in the log of a loss; their healthy logs are those of ``bench/policies.py``."""
+
+NOT_IN_RECORDINGS = OF_POLICIES | {"reward_collapse", "reward_hacking"}
+"""Detectors that skip every recording of the bench, which is of language models: a 0 there would say nothing."""
 
 TRAINED: Mapping[str, tuple[str, ...]] = {
     "parameters_not_training": ("left_out_block",),
@@ -70,6 +77,7 @@ WHY_NOT: Mapping[str, str] = {
     "rank_divergence": "compares the weights of two ranks bit by bit; the training of this bench has one rank",
     "graph_leak": "needs a training whose memory grows; this bench has none",
     "loss_scale": "needs mixed precision with a loss scale, which the trainings of this bench do without",
+    "reward_hacking": "tells an information, which this bench does not count",
     "expectation": "checks what the user wrote down, and nothing else",
 }
 """Detectors whose misses this bench does not measure, and why."""

@@ -82,6 +82,54 @@ def coin(rng: np.random.Generator) -> Planted:
     return run_of(log), {"preference_margin"}, n // 4, n
 
 
+def other_temperature(rng: np.random.Generator) -> Planted:
+    """Sample at a temperature that the trainer does not know of."""
+    n = _length(rng)
+    warmth = float(rng.uniform(0.4, 0.8)) if rng.random() < 0.5 else float(rng.uniform(1.25, 2.0))
+    task = Task(n, 10.0 ** float(rng.uniform(-1.3, 0.0)), float(rng.uniform(0.0, 0.6)), 0.02, warmth=warmth)
+    return run_of(trained(rng, task)), {"rollout_mismatch"}, 1, n
+
+
+def stale_sampler(rng: np.random.Generator) -> Planted:
+    """Stop the weights of the sampler while the policy goes on learning."""
+    n = _length(rng)
+    at = int(n * rng.uniform(0.0, 0.4))
+    task = Task(n, 10.0 ** float(rng.uniform(-1.0, 0.0)), float(rng.uniform(0.0, 0.4)), 0.02, stale=at)
+    return run_of(trained(rng, task)), {"rollout_mismatch", "policy_ratio", "reward_collapse"}, at, n
+
+
+def drift_at_rest(rng: np.random.Generator) -> Planted:
+    """Let the difference grow twofold to twentyfold at a learning rate of 0."""
+    n = _length(rng)
+    grown = np.linspace(1.0, float(rng.uniform(2.0, 20.0)), n)
+    gap = heavy(rng, 10.0 ** float(rng.uniform(-2.5, -1.6)) * grown, float(rng.choice([0.1, 0.2, 0.4])))
+    reward = float(rng.uniform(0, 1)) + 0.1 * noise(rng, n, "t3", 0.3)
+    log = {"debug/vllm_vs_local_logprob_diff_mean": gap, "reward": reward, "learning_rate": np.zeros(n)}
+    return run_of(log), {"rollout_mismatch"}, 1, n
+
+
+def too_much_clipped(rng: np.random.Generator) -> Planted:
+    """Let the clip fraction step up to 0.35 to 0.9 as the return falls to a part of what it was."""
+    n = _length(rng)
+    at = int(n * rng.uniform(0.3, 0.8))
+    clipped = np.full(n, float(rng.uniform(0.02, 0.2)))
+    clipped[at:] = float(rng.uniform(0.35, 0.9))
+    gain = 1.0 - np.exp(-np.linspace(0.0, 1.0, n) * float(rng.uniform(2, 8)))
+    gain[at:] = gain[at] * float(rng.uniform(0.1, 0.8))
+    reward = 200.0 * (gain + float(rng.uniform(0.02, 0.1)) * noise(rng, n, "t3", 0.3))
+    log = {"rollout/ep_rew_mean": reward, "train/clip_fraction": np.minimum(heavy(rng, clipped, 0.15), 1.0)}
+    return run_of(log), {"policy_ratio"}, at + 1, n
+
+
+def other_forward(rng: np.random.Generator) -> Planted:
+    """Take the ratio of two forwards that differ, from the first step on: nothing is learned."""
+    n = _length(rng)
+    level = float(rng.uniform(0.05, 0.45)) if rng.random() < 0.5 else float(rng.uniform(2.2, 20.0))
+    reward = float(rng.uniform(0, 1)) + float(rng.uniform(0.02, 0.2)) * noise(rng, n, "t3", 0.3)
+    return run_of({"train/probs_ratio": heavy(rng, np.full(n, level), 0.1), "reward": reward}), {"policy_ratio"}, 1, n
+
+
 POLICY_FAULTS: tuple[Fault, ...] = (
-    kl_blow_up, update_blow_up, kl_negative, certain_too_soon, never_rewarded, coin,
+    kl_blow_up, update_blow_up, kl_negative, certain_too_soon, never_rewarded, coin, other_temperature,
+    stale_sampler, drift_at_rest, too_much_clipped, other_forward,
 )  # fmt: skip

@@ -61,6 +61,16 @@ def flat(n: int = ROWS, seed: int = 0, level: float = 0.2) -> FloatArray:
     return np.asarray(level + 0.05 * noise(np.random.default_rng([seed, 2]), n, "gauss", 0.0))
 
 
+def gaps(
+    n: int = ROWS, seed: int = 0, level: float = 0.012, since: int | None = None, times: float = 20.0
+) -> FloatArray:
+    """Return a difference of log-probability around `level`, and around `times` that from the index `since` on."""
+    size = np.full(n, level)
+    if since is not None:
+        size[since:] *= times
+    return heavy(np.random.default_rng([seed, 3]), size, 0.2)
+
+
 POLICY_PLANTED: Mapping[str, Planted] = {
     "policy_kl": Planted(
         run_of({"kl": divergence(blown=200), "train/reward": rewards(lost=200)}), at(200), Severity.WARNING, at(10)
@@ -72,4 +82,28 @@ POLICY_PLANTED: Mapping[str, Planted] = {
         run_of({"frac_reward_zero_std": np.ones(ROWS), "train/reward": np.zeros(ROWS)}), at(0), Severity.WARNING
     ),
     "preference_margin": Planted(run_of(coin()), at(ROWS // 4), Severity.WARNING),
+    "rollout_mismatch": Planted(
+        run_of({"train/rollout_logprob_difference": gaps(since=200), "train/reward": rewards()}),
+        at(200),
+        Severity.WARNING,
+        at(10),
+    ),
+    "policy_ratio": Planted(
+        run_of({"train/clip_fraction": gaps(level=0.03, since=250), "train/reward": rewards(lost=250)}),
+        at(250),
+        Severity.WARNING,
+        at(10),
+    ),
+    "reward_hacking": Planted(
+        run_of(
+            {
+                "completions/mean_length": np.geomspace(200.0, 900.0, ROWS),
+                "eval/reward": flat(20) - np.linspace(0.0, 0.2, 20),
+                "train/reward": rewards(gain=2.0),
+            }
+        ),
+        at(ROWS // 5),
+        Severity.INFO,
+        at(10),
+    ),
 }

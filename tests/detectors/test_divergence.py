@@ -177,3 +177,17 @@ def test_the_loss_of_a_player_that_rises_as_the_others_falls_is_the_game():
 def test_both_players_losses_that_rise_are_a_divergence():
     found = findings("divergence", run_of(traded(4.0, 4.0)))
     assert {f.metric for f in found} == {"Gen Loss", "Disc Loss"}
+
+
+@pytest.mark.parametrize("n", [30, 60, 200])
+def test_a_loss_that_the_first_update_blows_up_is_told_however_short_the_run(n):
+    """A low-rank adapter with a scale of 1e5, trained with Adam: 4.2 at first, then 2e5 and slowly falling."""
+    loss = np.concatenate(([4.18], 4e5 * np.exp(-np.arange(n - 1) / 30.0 + 0.1 * level(n - 1, sd=1.0))))
+    found = only("divergence", run_of({"train/loss": loss}))
+    assert (found.severity, found.title) == (Severity.WARNING, "Loss rises above its start")
+    assert found.start_step <= at(3)
+
+
+def test_a_short_run_that_wanders_above_a_low_start_is_silent():
+    loss = np.concatenate(([1.4], 2.0 + 0.1 * np.random.default_rng(0).normal(size=59)))
+    assert findings("divergence", run_of({"train/loss": loss})) == []

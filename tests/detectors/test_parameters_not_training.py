@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from trainscope.core.finding import Severity
 
@@ -49,3 +50,21 @@ def test_a_long_list_is_cut_and_counted():
     message = single(ID, smoke_run(never_moved=names)).message
     assert "layer4.weight and 4 more" in message
     assert "layer5" not in message
+
+
+def adapters(half: str, other: str) -> list[list[object]]:
+    """Return the parameters of one adapter, named as PEFT names them, with the roles of lora_A and lora_B."""
+    names = {"q.base.weight": "frozen", "q.lora_A.default.weight": half, "q.lora_B.default.weight": other}
+    return [[name, [8, 4], None, role] for name, role in names.items()]
+
+
+@pytest.mark.parametrize("role", ["frozen", "left out"])
+def test_a_lora_b_that_does_not_train_beside_a_lora_a_that_does_is_told_once(role):
+    one = single(ID, smoke_run(parameters=adapters("trained", role), never_moved=["q.lora_A.default.weight"]))
+    assert (one.severity, one.layer) == (Severity.ERROR, "q.lora_B.default.weight")
+    assert "lora_A" in one.fixes[0]
+
+
+@pytest.mark.parametrize(("half", "other"), [("trained", "trained"), ("frozen", "trained"), ("frozen", "frozen")])
+def test_adapters_of_which_both_halves_train_or_rest_or_only_lora_a_rests_are_meant(half, other):
+    assert found(ID, smoke_run(parameters=adapters(half, other))) == []

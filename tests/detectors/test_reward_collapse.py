@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from trainscope.core.finding import Severity
+from trainscope.core.metrics import canonical_names
 from trainscope.detectors.base import Skipped
 
 from .runs import ROWS, at, falling, findings, judged, only, returns, run_of
@@ -69,3 +70,11 @@ def test_the_share_and_the_noise_are_parameters():
 def test_known_false_positive_an_environment_that_is_made_harder_on_purpose():
     harder = np.where(np.arange(ROWS) < 200, 1.0, 0.1) * returns((0, 0.0), (150, 500.0), sd=20.0)
     assert len(findings("reward_collapse", run_of({"train/reward": harder}))) == 1
+
+
+def test_a_score_that_stays_is_no_collapse_though_the_penalty_eats_the_reward():
+    score = returns((0, 0.0), (200, 1000.0), (ROWS - 1, 1000.0))
+    log = {"objective/rlhf_reward": score - 60.0 * np.linspace(0.0, 2.0, ROWS) ** 4, "objective/scores": score}
+    names = canonical_names(tuple(log))
+    assert findings("reward_collapse", run_of({names[name]: v for name, v in log.items()})) == []
+    assert only("reward_collapse", run_of({"objective/rlhf_reward": log["objective/rlhf_reward"]}))

@@ -81,6 +81,9 @@ CANONICAL: Mapping[str, Metric] = {
     "train/perplexity": Metric(Kind.OTHER, "1", "perplexity on training data"),
     "eval/perplexity": Metric(Kind.OTHER, "1", "perplexity on held-out data"),
     "train/reward": Metric(Kind.REWARD, "as logged", "mean reward of an episode or batch, higher is better"),
+    "train/rollout_logprob_difference": Metric(
+        Kind.OTHER, "nat", "mean |log-probability of the sampler - of the trainer| of the same tokens"
+    ),
     "batch_index": Metric(Kind.PROGRESS, "1", "position of the step's first batch in the loader, over all epochs"),
     **{f"batch/{name}": Metric(Kind.OTHER, unit, meaning) for name, (unit, meaning) in vocabulary.BATCH.items()},
     "epoch": Metric(Kind.PROGRESS, "1", "epochs done, fractional"),

@@ -99,6 +99,23 @@ def _trailing(value: FloatArray, window: int, hop: int, start: int, statistic: C
     return out
 
 
+def lasting(mask: NDArray[np.bool_], mostly: float = 0.9) -> int | None:
+    """Return the first index of `mask` from which `mostly` of all are true to the end; None if there is none."""
+    agreed = np.cumsum(mask[::-1])[::-1] / np.arange(len(mask), 0, -1)
+    since = np.flatnonzero(mask & (agreed >= mostly))
+    return int(since[0]) if len(since) else None
+
+
+def running_medians(value: FloatArray, windows: int) -> FloatArray:
+    """Return (n,) medians of the points from each one on, over 1/`windows` of all and at least five.
+
+    The last ones repeat where the window ends.
+    """
+    width = max(5, len(value) // windows)
+    inner = np.median(sliding_window_view(value, width), axis=1)
+    return np.concatenate((inner, np.full(width - 1, inner[-1])))
+
+
 def stretches(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Return (k, 2) indices of the unbroken stretches of True: first point, and the point after the last."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8)))

@@ -68,6 +68,10 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "train/samples_per_second": ("samples per second", "examples per second", "samples sec"),
     "train/steps_per_second": ("steps per second", "it s"),
+    "train/rollout_logprob_difference": (
+        "sampling sampling logp difference mean", "rollout logprob abs diff", "debug vllm vs local logprob diff mean",
+        "vllm vs local logprob diff mean",
+    ),
     "epoch": ("epoch",),
 }
 """Canonical name to the spellings that claim it, beside a word for the training side or of ``OPTIMIZER``."""
@@ -79,9 +83,9 @@ SIDED: Mapping[str, str] = {"accuracy": "accuracy", "acc": "accuracy", "perplexi
 REWARDS = frozenset({
     "reward", "mean reward", "average reward", "episode reward", "ep rew mean", "rollout ep rew mean", "eprewmean",
     "ep reward mean", "episode return", "mean episode reward", "average reward score",
-    "mean total reward",
+    "mean total reward", "objective scores", "critic score mean", "ppo mean scores",
 })  # fmt: skip
-"""Spellings of ``train/reward``."""
+"""Spellings of ``train/reward``. A reward less its KL penalty, as RLHF logs it beside the score, is none of them."""
 
 BATCH: Mapping[str, tuple[str, str]] = {
     "count": ("1", "batches that the training loader gave for the step"),

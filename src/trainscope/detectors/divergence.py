@@ -8,10 +8,12 @@ Algorithm
     block so far. It counts when the rise is 8 standard errors of a block median and either `end_rise` of
     the best level, or half of everything the run had gained. A run that ends inside a jump (see `spikes`)
     of at least three points, or of three times the level, counts too. Standing above the start means blocks in a
-    row that are `start_rise` and 8 standard errors above the median of the first three points, in a run of 100
-    points or more. The losses of an adversarial run, and the sum of what several optimizers follow, must double, and
-    not before 30 % of the run; the loss of one player that rises as the other's falls is the game, and left to
-    gan_imbalance. A run that was started over is left to step_order.
+    row that are `start_rise` and 8 standard errors above the median of the first three points in a run of 100 points
+    or more, and three times that median in one of 20 or more; where the median itself is more than ten times the very
+    first value, which is the model before any update, ten times that value counts. The losses of an adversarial run,
+    and the sum of what several optimizers follow, must double, and not before 30 % of the run; the loss of one player
+    that rises as the other's falls is the game, and left to gan_imbalance. A run that was started over is left to
+    step_order.
 Parameters
     end_rise: smallest rise at the end, as a fraction of the best level.
     start_rise: smallest rise above the first values, as a fraction of them.

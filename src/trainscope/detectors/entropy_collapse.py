@@ -34,13 +34,12 @@ import numpy as np
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.metrics import is_reinforcement, tokens
 from trainscope.core.policies import is_entropy
-from trainscope.core.robust import block_medians
+from trainscope.core.robust import block_medians, lasting
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number
 from trainscope.detectors.engine.rewards import at_ceiling, main_reward, rise
 
 BLOCKS = 40
-MOSTLY = 0.9
 EARLY = 0.5
 """Share of the run after which it is no loss to be certain."""
 RISES = 2.0
@@ -89,12 +88,10 @@ def _gone(entropy: Series, reward: Series, params: Params) -> Finding | None:
     size = max(1, len(entropy) // BLOCKS)
     blocks = block_medians(entropy.value, size)
     first = float(np.median(blocks[:2]))
-    gone = blocks <= params.left * first
-    agreed = np.cumsum(gone[::-1])[::-1] / np.arange(len(blocks), 0, -1)
-    since = np.flatnonzero(gone & (agreed >= MOSTLY))
-    if not len(since) or first <= 0.0 or since[0] > EARLY * len(blocks):
+    since = lasting(blocks <= params.left * first)
+    if since is None or first <= 0.0 or since > EARLY * len(blocks):
         return None
-    at = int(since[0]) * size
+    at = since * size
     begin, end = int(entropy.step[at]), int(entropy.step[-1])
     start = entropy.step[0] + 0.1 * (end - entropy.step[0])
     early, late = reward.value[reward.step <= min(start, begin)], reward.value[reward.step >= begin]

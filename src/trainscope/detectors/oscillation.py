@@ -8,9 +8,11 @@ What it finds
 Algorithm
     The loss minus its running level, on an even grid, is whitened by its lag-1 autocorrelation and
     Fourier transformed; the strongest line is tested with Fisher's g statistic, and its amplitude before whitening
-    compared with the level. Noise is the median change from point to point; in a window of 25 points it must be 3 times
-    as large as in any earlier one, of 50 points 2.2 times, of 100 points 1.7 times. The first 200 points are not
-    judged, nor spikes and shifts, and a loss that rose must be as much noisier for its level too.
+    compared with the level. Noise is the median change from point to point; in a window of 25 points it must be 2.5
+    times as large as in any earlier one, of 50 points 1.9 times, of 100 points 1.6 times. The first 200 points are not
+    judged, nor spikes and shifts, and a loss that rose must be as much noisier for its level too. In preference
+    optimisation noise that the logged margins have as well is not told, unless fewer pairs are ranked right: both
+    start at 0 and grow as the policy leaves its reference.
 Parameters
     amplitude: smallest amplitude (half of top to bottom), as a fraction of the level.
     p_value: largest probability of such a line in white noise.
@@ -40,6 +42,7 @@ from trainscope.detectors.base import Detector, Skipped, number, training_losses
 from trainscope.detectors.engine.events import Limits
 from trainscope.detectors.engine.excursions import excursions, judged
 from trainscope.detectors.engine.noise import grown_noise
+from trainscope.detectors.engine.preferences import margins_spread
 from trainscope.detectors.engine.rates import after_planned_restart
 from trainscope.detectors.engine.restarts import near_restart
 
@@ -148,11 +151,12 @@ def _noisier(run: Run, loss: Series, params: Params) -> Finding | None:
     newest = float(np.median(np.abs(np.diff(loss.value[-NEWEST:])))) / MEDIAN_CHANGE
     lasts = growth.end == len(at) - 1 or newest >= 1.5 * growth.before
     start, end = int(loss.step[at[growth.start]]), int(loss.step[-1 if lasts else at[growth.end]])
-    if near_restart(run, start) or after_planned_restart(run, start):
+    times = growth.after / growth.before
+    if near_restart(run, start) or after_planned_restart(run, start) or margins_spread(run, start, end, times):
         return None
     whole = loss.value[at[growth.start : growth.end + 1]]
     stays = "to the end" if lasts else f"until step {end}"
-    times, share = growth.after / growth.before, growth.after / growth.level
+    share = growth.after / growth.level
     return Finding(
         detector="oscillation",
         severity=Severity.WARNING,

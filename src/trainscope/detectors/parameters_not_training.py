@@ -2,13 +2,16 @@
 
 What it finds
     Parameters that get a gradient but belong to no optimizer, that are in an optimizer but never get a gradient,
-    or that no step changes by a single bit; and a model all of whose gradients are exactly 0.
+    or that no step changes by a single bit; a low-rank adapter whose second half does not train; and a model all of
+    whose gradients are exactly 0.
 Algorithm
     Exact, from a smoke run: membership by identity, change bit by bit, at every step. Nothing is judged while the
     learning rate is 0 at every step. A vector whose gradient is never more than rounding is an information: it
     cancels out of the loss, as a bias before a batch norm and that of attention's keys do. Experts of a mixture that
     get no token are an information, because routing decides that; the comparison with a baseline says whether they
-    used to learn.
+    used to learn. Of low-rank adapters a ``lora_B`` that is frozen or in no optimizer is an error where its ``lora_A``
+    trains: it begins at 0, and lets no gradient through to the other half. A base that is frozen, a ``lora_A`` that is
+    (LoRA-FA), and adapters of which both halves rest are meant.
 Parameters
     shown: how many names a message spells out.
 False positives
@@ -18,7 +21,8 @@ Misses
     Parameters that move but should not, and models of more than 4096 tensors, whose list is not kept.
 Reference
     huggingface/transformers#3532, salesforce/awd-lstm-lm#30 (parameters left out of the optimizer);
-    microsoft/lora#26 (lora_B stays 0 under checkpointing).
+    microsoft/lora#26 (lora_B stays 0 under checkpointing). E. Hu et al., "LoRA", 2021, section 4.1 (lora_B begins
+    at 0).
 """
 
 from __future__ import annotations
@@ -33,6 +37,17 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
 from trainscope.detectors.base import Detector, Skipped, needs_smoke
 
+_ADAPTER = re.compile(r"(?:^|[._])lora_([ab])(?=[._]|$)", re.IGNORECASE)
+_OF_ANY = (
+    "Check the optimizer's parameter groups, requires_grad, detach and no_grad on the way to the loss.",
+    "If it is meant, freeze them with requires_grad_(False) and leave them out of the optimizer.",
+)
+_OF_ADAPTERS = (
+    "Let lora_B train: it begins at 0, and nothing reaches lora_A through it. Freeze the base before the adapters are "
+    "added, and make the optimizer after.",
+    "Under gradient checkpointing, a block whose input needs no gradient gives its adapters none: use_reentrant=False, "
+    "or let the embeddings' output require a gradient (enable_input_require_grads).",
+)
 _EXPERT = re.compile(r"(?:^|[._])(?:experts?|local_experts)(?:[._]|$)")
 
 
@@ -57,6 +72,9 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     frozen = set(facts.names(run, "smoke.frozen"))
     never = tuple(n for n in facts.names(run, "smoke.never_gradient") if n not in frozen)
     still = tuple(n for n in facts.names(run, "smoke.never_moved") if n not in frozen and n not in never)
+    halves = _halves(run)
+    twins = {_other_half(name) for name in halves}
+    used, still = (tuple(n for n in names if n not in halves and n not in twins) for names in (used, still))
     cancels = set(facts.names(run, "smoke.never_weighed"))
     idle = tuple(n for n in (*never, *still) if is_expert(n))
     found = [
@@ -64,7 +82,7 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         _finding(
             "in no optimizer and without a gradient",
             "unused",
-            tuple(n for n in left_out if n not in used),
+            tuple(n for n in left_out if n not in used and n not in halves),
             Severity.INFO,
             params,
         ),
@@ -89,6 +107,13 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             Severity.INFO,
             params,
         ),
+        _finding(
+            "of lora_B frozen or in no optimizer beside a lora_A that trains",
+            "half_adapter",
+            halves,
+            Severity.ERROR,
+            params,
+        ),
         _finding("experts that no step changed", "idle_experts", idle, Severity.INFO, params),
         _all_zero(run),
     ]
@@ -98,6 +123,30 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
 def is_expert(name: str) -> bool:
     """Tell whether a parameter belongs to an expert of a mixture, which may get no token."""
     return _EXPERT.search(name) is not None
+
+
+def _halves(run: Run) -> tuple[str, ...]:
+    """Return the ``lora_B`` that do not train though their ``lora_A`` does."""
+    role = {p.name: p.role for p in facts.parameters(run)}
+    return tuple(
+        name
+        for name, its in role.items()
+        if its != "trained" and _is_b(name) and role.get(_other_half(name)) == "trained"
+    )
+
+
+def _is_b(name: str) -> bool:
+    half = _ADAPTER.search(name)
+    return half is not None and half[1] in "bB"
+
+
+def _other_half(name: str) -> str:
+    """Return the ``lora_A`` of a ``lora_B``, and the other way round."""
+    half = _ADAPTER.search(name)
+    if half is None:
+        return name
+    at = half.start(1)
+    return name[:at] + half[1].translate(str.maketrans("abAB", "baBA")) + name[at + 1 :]
 
 
 def listed(names: tuple[str, ...], shown: int) -> str:
@@ -118,10 +167,7 @@ def _finding(what: str, key: str, names: tuple[str, ...], severity: Severity, pa
         metric=f"parameters/{key}",
         layer=names[0] if len(names) == 1 else None,
         evidence={"tensors": len(names)},
-        fixes=(
-            "Check the optimizer's parameter groups, requires_grad, detach and no_grad on the way to the loss.",
-            "If it is meant, freeze them with requires_grad_(False) and leave them out of the optimizer.",
-        ),
+        fixes=_OF_ADAPTERS if all(map(_ADAPTER.search, names)) else _OF_ANY,
     )
 
 

@@ -33,18 +33,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.metrics import is_reinforcement, tokens
 from trainscope.core.policies import is_reference_kl, is_update_kl
-from trainscope.core.robust import stretches
+from trainscope.core.robust import lasting, running_medians, stretches
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number
-from trainscope.detectors.engine.rewards import main_reward, rise
+from trainscope.detectors.engine.rewards import beside, main_reward
 
-FloatArray = NDArray[np.float64]
 WINDOWS = 40
 RECENT = 0.1
 """Share of the run that a blow-up may take, and that it must last."""
@@ -52,9 +49,6 @@ HISTORY = 0.2
 """Share of the run without which nothing is known of its own level."""
 TAIL = 0.25
 """Smallest share of the run over which a negative mean lasts."""
-MOSTLY = 0.9
-RISES = 1.0
-"""Standard errors from which on the reward counts as higher: a finding must not depend on its noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +85,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     return [f for f in found if f is not None]
 
 
-def _medians(value: FloatArray) -> FloatArray:
-    """Return (n,) running medians; the last ones repeat where the window ends."""
-    width = max(5, len(value) // WINDOWS)
-    inner = np.median(sliding_window_view(value, width), axis=1)
-    return np.concatenate((inner, np.full(width - 1, inner[-1])))
-
-
 def _blow_up(kl: Series, bound: float, reward: Series | None, params: Params) -> Finding | None:
-    level, n = _medians(kl.value), len(kl)
+    level, n = running_medians(kl.value, WINDOWS), len(kl)
     recent = max(5, int(RECENT * n))
     highest = np.maximum.accumulate(level)
     before = np.concatenate((np.full(recent, np.inf), highest[:-recent]))
@@ -118,33 +105,23 @@ def _blow_up(kl: Series, bound: float, reward: Series | None, params: Params) ->
 
 def _told(kl: Series, first: int, end: int, own: float, reward: Series | None) -> Finding | None:
     begin, last = int(kl.step[first]), int(kl.step[end - 1])
-    also, severity = "The log has no reward to judge it by.", Severity.INFO
-    evidence: dict[str, float | int | str] = {}
-    if reward is not None:
-        span = kl.step[-1] - kl.step[0]
-        before = reward.value[(reward.step < begin) & (reward.step >= begin - HISTORY * span)]
-        after = reward.value[reward.step >= begin]
-        if rise(before, after) > RISES:
-            return None
-        if len(before) and len(after):
-            had, has = float(np.median(before)), float(np.median(after))
-            evidence = {"reward_before": had, "reward": has}
-            also = f"{reward.name} does not rise with it: {number(had)} before, {number(has)} since."
-            severity = Severity.WARNING
+    judgement = beside(reward, begin, int(kl.step[0]))
+    if judgement is None:
+        return None
     level = float(np.median(kl.value[first:end]))
     return Finding(
         detector="policy_kl",
-        severity=severity,
+        severity=judgement.severity,
         title="KL divergence blows up",
         message=(
             f"{kl.name} is {number(level)} from step {begin} to {last}, {number(level / own)} times the highest level "
-            f"before ({number(own)}). {also}"
+            f"before ({number(own)}). {judgement.sentence}"
         ),
         metric=kl.name,
         start_step=begin,
         end_step=last,
         peak_step=int(kl.step[first + int(np.argmax(kl.value[first:end]))]),
-        evidence={"level": level, "before": own, "ratio": level / own, **evidence},
+        evidence={"level": level, "before": own, "ratio": level / own, **judgement.evidence},
         fixes=(
             f"Go back to a checkpoint before step {begin}.",
             "Lower the learning rate or the clip range, do fewer epochs on a batch, or stop them at a target KL.",
@@ -154,12 +131,9 @@ def _told(kl: Series, first: int, end: int, own: float, reward: Series | None) -
 
 
 def _negative(kl: Series, params: Params) -> Finding | None:
-    below = _medians(kl.value) <= -params.below
-    agreed = np.cumsum(below[::-1])[::-1] / np.arange(len(below), 0, -1)
-    since = np.flatnonzero(below & (agreed >= MOSTLY))
-    if not len(since) or len(below) - since[0] < TAIL * len(below):
+    first = lasting(running_medians(kl.value, WINDOWS) <= -params.below)
+    if first is None or len(kl) - first < TAIL * len(kl):
         return None
-    first = int(since[0])
     level = float(np.median(kl.value[first:]))
     return Finding(
         detector="policy_kl",

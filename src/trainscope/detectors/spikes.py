@@ -18,7 +18,9 @@ Algorithm
     blocks are judged too, for bumps of three blocks or more and 30 % of the level that the noise of single
     points hides. The first spike and the nine worst others are told. Four or more peaks of at most three
     points, 2.5 times the level and like height are one info finding (hard batches), and so is a smooth hump in
-    the first 2 % of the run that stays below 1.5 times the first loss (a hot warm-up).
+    the first 2 % of the run that stays below 1.5 times the first loss (a hot warm-up). In preference optimisation,
+    single steps whose logged margin fell by half of the rise or more are one info finding: the loss is made of the
+    margins of its own pairs, and the policy that ranks one pair the wrong way is none the worse at the next step.
 Parameters
     false_alarms: expected false jumps in a whole healthy run, whatever its length.
     min_rise: smallest jump worth a finding, as a fraction of the level.
@@ -46,9 +48,12 @@ from trainscope.detectors.base import MOST, Detector, Skipped, is_game, number, 
 from trainscope.detectors.engine.events import Excursion, Limits, Shape
 from trainscope.detectors.engine.excursions import excursions, judged
 from trainscope.detectors.engine.excuses import excused
+from trainscope.detectors.engine.preferences import hard_pairs
 
 RECURRING = 4
 """From this many peaks on, of at most three points and 2.5 times the level, they belong to the data."""
+RECURRING_ARE = "peaks that recur and are gone at once are usually hard batches"
+PAIRS_ARE = "the margin of the same step is as much lower: pairs that the policy ranks the wrong way"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +78,13 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     for loss in map(judged, losses):
         events = [e for e in excursions(loss, limits) if e.shape is Shape.SPIKE]
         events = [e for e in events if not excused(run, int(loss.step[e.start]), e)]
+        pairs = [e for e in events if hard_pairs(run, loss, e)]
+        events = [e for e in events if e not in pairs]
         peaks = _recurring(events)
-        if peaks:
-            findings.append(_hard_batches(loss, peaks))
-            events = [e for e in events if e not in peaks]
+        for several, what in ((peaks, RECURRING_ARE), (pairs, PAIRS_ARE)):
+            if several:
+                findings.append(_hard_batches(loss, several, what))
+        events = [e for e in events if e not in peaks]
         kept = sorted(events, key=lambda e: (e is not events[0], -e.score))[:MOST]
         findings += [_finding(loss, e, len(events)) for e in sorted(kept, key=lambda e: e.start)]
     return findings
@@ -91,15 +99,15 @@ def _recurring(events: list[Excursion]) -> list[Excursion]:
     return [e for e in single if e.score < 4.0 * usual]
 
 
-def _hard_batches(loss: Series, peaks: list[Excursion]) -> Finding:
+def _hard_batches(loss: Series, peaks: list[Excursion], what: str) -> Finding:
     top = max(peaks, key=lambda e: e.score)
     return Finding(
         detector="spikes",
         severity=Severity.INFO,
         title="Hard batches",
         message=(
-            f"{loss.name} has {len(peaks)} short peaks, the highest {number(top.top)} at step "
-            f"{int(loss.step[top.peak])}; peaks that recur and are gone at once are usually hard batches."
+            f"{loss.name} has {len(peaks)} short peak{'s' if len(peaks) > 1 else ''}, the highest {number(top.top)} at "
+            f"step {int(loss.step[top.peak])}; {what}."
         ),
         metric=loss.name,
         start_step=int(loss.step[peaks[0].start]),

@@ -31,12 +31,12 @@ import numpy as np
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.metrics import is_reinforcement, tokens
 from trainscope.core.policies import is_dead_share, is_group_spread
+from trainscope.core.robust import lasting
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number
 from trainscope.detectors.engine.rewards import at_ceiling, main_reward, rise
 
 BLOCKS = 40
-MOSTLY = 0.9
 RISES = 1.0
 """Standard errors from which on the reward counts as higher."""
 LOWEST = 0.1
@@ -86,11 +86,10 @@ def _since(dead: Series, params: Params) -> int | None:
     ends = np.append(np.arange(size, count * size, size), len(dead))
     blocks = np.diff(np.concatenate(([0.0], np.cumsum(dead.value)[ends - 1]))) / np.diff(np.append(0, ends))
     full = blocks >= params.dead
-    agreed = np.cumsum(full[::-1])[::-1] / np.arange(len(full), 0, -1)
-    since = np.flatnonzero(full & (agreed >= MOSTLY))
-    if not len(since):
+    since = lasting(full)
+    if since is None:
         return None
-    at = int(since[0]) * size
+    at = since * size
     enough = len(dead) - at >= max(params.points, params.share * len(dead))
     return at if enough and full[-1] else None
 

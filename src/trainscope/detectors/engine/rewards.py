@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trainscope.core.finding import Severity
 from trainscope.core.metrics import Kind, kind, tokens
 from trainscope.core.robust import lag1, mad_sigma
 from trainscope.core.run import Run, Series
+from trainscope.detectors.base import number
 
 FloatArray = NDArray[np.float64]
 CEILING = 0.05
@@ -20,6 +24,19 @@ COIN = 0.52
 """Mean accuracy from which on, with two standard errors to spare, a preference is learned."""
 ENOUGH = 20
 """Points of an accuracy."""
+HISTORY = 0.2
+"""Share of the run before a fault that its reward is compared with."""
+RISES = 1.0
+"""Standard errors from which on a reward counts as higher: a warning must not depend on its noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What the reward says about a fault of the policy."""
+
+    severity: Severity
+    sentence: str
+    evidence: Mapping[str, float]
 
 
 def main_reward(run: Run) -> Series | None:
@@ -63,6 +80,28 @@ def rise(before: FloatArray, after: FloatArray) -> float:
     if difference == 0.0:
         return 0.0
     return difference / max(error, 1e-9 * abs(difference))
+
+
+def beside(reward: Series | None, begin: int, first: int) -> Beside | None:
+    """Return what the reward did when the policy went wrong at step `begin`; None where it rises, which is no fault.
+
+    Parameters
+    ----------
+    first : int
+        First step of the run.
+    """
+    if reward is None:
+        return Beside(Severity.INFO, "The log has no reward to judge it by.", {})
+    span = max(int(reward.step[-1]), begin) - first
+    before = reward.value[(reward.step < begin) & (reward.step >= begin - HISTORY * span)]
+    after = reward.value[reward.step >= begin]
+    if rise(before, after) > RISES:
+        return None
+    if not len(before) or not len(after):
+        return Beside(Severity.INFO, f"{reward.name} has no values on both sides of it.", {})
+    had, has = float(np.median(before)), float(np.median(after))
+    sentence = f"{reward.name} does not rise with it: {number(had)} before, {number(has)} since."
+    return Beside(Severity.WARNING, sentence, {"reward_before": had, "reward": has})
 
 
 def at_ceiling(reward: Series, since: int) -> bool:

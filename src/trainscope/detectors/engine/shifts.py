@@ -20,6 +20,12 @@ from trainscope.detectors.engine.jumps import forward_median
 from trainscope.detectors.engine.residuals import NOISE
 
 FloatArray = NDArray[np.float64]
+SHORTEST = 20
+"""Points of a run whose level can be compared with its first values."""
+SOARED = 10.0
+"""Times the very first value that the next ones are: it is what the model was before any update."""
+SHORT_RISE = 2.0
+"""Rise above the first values, as a fraction of them, that counts in a run of fewer than 100 points."""
 
 
 def end_rise(value: FloatArray, limits: Limits) -> Excursion | None:
@@ -55,12 +61,17 @@ def end_rise(value: FloatArray, limits: Limits) -> Excursion | None:
 def above_start(value: FloatArray, start_rise: float, sigmas: float) -> Excursion | None:
     """Return the stretch of half the run or more that stands above the first values, if there is one."""
     n = len(value)
-    if n < 100 or value[0] <= 0:  # a shorter one may begin low by chance and wander
+    if n < SHORTEST or value[0] <= 0:
         return None
+    if n < 100:  # may begin low by chance and wander
+        start_rise = max(start_rise, SHORT_RISE)
     size = max(2, n // 100)
     first = float(np.median(value[:3]))
     error = 1.25 * difference_sigma(value) / np.sqrt(3.0)
     least = first + max(start_rise * abs(first), sigmas * error)
+    if first > SOARED * value[0]:  # the first update did it, and the noise since is of another size
+        first = float(value[0])
+        least = SOARED * first
     blocks = block_medians(value, size)
     inside = np.concatenate(([False], blocks > least, [False]))
     edges = np.flatnonzero(np.diff(inside.astype(np.int8)))
