@@ -194,8 +194,7 @@ def structural_table(table: Mapping[str, dict[str, Any]]) -> str:
         )
         alike, others = e["alike"], e["others"]
         which = ", ".join(f"{kind} {count}" for kind, count in {**alike["which"], **others["which"]}.items())
-        rows.append(
-            f"| `{name}` | {e['faults']['missed']}/{e['faults']['runs']} of {len(each)} kinds | {missed} | "
-            f"{alike['flagged']}/{alike['runs']}{f' ({which})' if which else ''} | {others['flagged']}/{others['runs']} |"
-        )
+        flagged = f"{alike['flagged']}/{alike['runs']}{f' ({which})' if which else ''}"
+        faults = f"{e['faults']['missed']}/{e['faults']['runs']} of {len(each)} kinds"
+        rows.append(f"| `{name}` | {faults} | {missed} | {flagged} | {others['flagged']}/{others['runs']} |")
     return "\n".join(rows)

@@ -69,12 +69,12 @@ CASES: Mapping[str, Cases] = {
     "skipped_batches": Cases(
         "reading",
         (
-            "outside_the_loop", "read_twice", "skipped_for_accumulated", "always_the_first", "overwritten",
-            "wrong_filter",
+            "outside_the_loop", "outside_with_new_loaders", "read_twice", "skipped_for_accumulated",
+            "always_the_first", "overwritten", "wrong_filter",
         ),
         (
-            "each_once", "accumulated", "fetched_ahead", "part_of_each_epoch", "resumed", "evaluated", "rare_filter",
-            "mixed",
+            "each_once", "accumulated", "fetched_ahead", "part_of_each_epoch", "one_read_too_many", "resumed",
+            "evaluated", "rare_filter", "mixed",
         ),
     ),
     "eval_mode": Cases(

@@ -16,6 +16,15 @@ def learn(task: Task, optimizer: torch.optim.Optimizer, x: torch.Tensor, y: torc
 
 def outside_the_loop(task: Task) -> None:
     """The step is not in the loop over the batches: only the last of an epoch is learned from."""
+    optimizer, loader = task.optimizer(), task.loader()
+    for _ in range(STEPS // 2):
+        for x, y in loader:
+            batch = x, y
+        learn(task, optimizer, *batch)
+
+
+def outside_with_new_loaders(task: Task) -> None:
+    """The same where each epoch has a loader of its own."""
     optimizer = task.optimizer()
     for _ in range(STEPS // 2):
         for x, y in task.loader():
@@ -35,9 +44,9 @@ def read_twice(task: Task) -> None:
 
 def skipped_for_accumulated(task: Task) -> None:
     """A condition that was to hold back the step holds back the learning."""
-    optimizer, done = task.optimizer(), 0
+    optimizer, loader, done = task.optimizer(), task.loader(), 0
     while done < STEPS:
-        for i, (x, y) in enumerate(task.loader()):
+        for i, (x, y) in enumerate(loader):
             if (i + 1) % task.accumulate:
                 continue
             learn(task, optimizer, x, y)
@@ -46,7 +55,7 @@ def skipped_for_accumulated(task: Task) -> None:
 
 def always_the_first(task: Task) -> None:
     """A new iterator at each step: the loader is asked for its first batch only."""
-    optimizer, loader = task.optimizer(), task.loader()
+    optimizer, loader = task.optimizer(), task.loader(shuffle=False)
     for _ in range(STEPS):
         learn(task, optimizer, *next(iter(loader)))
 
@@ -65,9 +74,9 @@ def overwritten(task: Task) -> None:
 
 def wrong_filter(task: Task) -> None:
     """A filter of long examples that has its sign the wrong way round: about half of the batches go."""
-    optimizer, done = task.optimizer(), 0
+    optimizer, loader, done = task.optimizer(), task.loader(), 0
     while done < STEPS:
-        for x, y in task.loader():
+        for x, y in loader:
             if x.float().mean() < task.data.tensors[0].float().mean():
                 continue
             learn(task, optimizer, x, y)
@@ -81,9 +90,9 @@ def each_once(task: Task) -> None:
 
 
 def accumulated(task: Task) -> None:
-    optimizer, done = task.optimizer(), 0
+    optimizer, loader, done = task.optimizer(), task.loader(), 0
     while done < STEPS:
-        for i, (x, y) in enumerate(task.loader()):
+        for i, (x, y) in enumerate(loader):
             (task.loss(x, y) / task.accumulate).backward()
             if (i + 1) % task.accumulate == 0:
                 optimizer.step()
@@ -102,9 +111,20 @@ def fetched_ahead(task: Task) -> None:
 
 def part_of_each_epoch(task: Task) -> None:
     """Only so many batches an epoch."""
-    optimizer, done = task.optimizer(), 0
+    optimizer, loader, done = task.optimizer(), task.loader(), 0
     while done < STEPS:
-        for x, y in itertools.islice(task.loader(), 5):
+        for x, y in itertools.islice(loader, 5):
+            learn(task, optimizer, x, y)
+            done += 1
+
+
+def one_read_too_many(task: Task) -> None:
+    """The same by a condition in the loop, after the batch was read: one in six is dropped."""
+    optimizer, loader, done = task.optimizer(), task.loader(), 0
+    while done < STEPS:
+        for i, (x, y) in enumerate(loader):
+            if i == 5:
+                break
             learn(task, optimizer, x, y)
             done += 1
 
@@ -134,9 +154,9 @@ def evaluated(task: Task) -> None:
 
 def rare_filter(task: Task) -> None:
     """One batch in twenty is left out."""
-    optimizer, done = task.optimizer(), 0
+    optimizer, loader, done = task.optimizer(), task.loader(), 0
     while done < STEPS:
-        for x, y in task.loader():
+        for x, y in loader:
             if task.draw.random() < 0.05:
                 continue
             learn(task, optimizer, x, y)
@@ -157,7 +177,8 @@ if __name__ == "__main__":
     main({
         f.__name__: f
         for f in (
-            outside_the_loop, read_twice, skipped_for_accumulated, always_the_first, overwritten, wrong_filter,
-            each_once, accumulated, fetched_ahead, part_of_each_epoch, resumed, evaluated, rare_filter, mixed,
+            outside_the_loop, outside_with_new_loaders, read_twice, skipped_for_accumulated, always_the_first,
+            overwritten, wrong_filter, each_once, accumulated, fetched_ahead, part_of_each_epoch, one_read_too_many,
+            resumed, evaluated, rare_filter, mixed,
         )
     })  # fmt: skip

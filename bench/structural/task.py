@@ -82,6 +82,8 @@ class Task:
     sgd: bool
     draw: random.Random
     """For what else a variant leaves to the seed."""
+    shuffle: torch.Generator
+    """Of all loaders: one that is made anew goes on where the last one was."""
 
     def optimizer(self) -> torch.optim.Optimizer:
         if self.sgd:
@@ -89,8 +91,7 @@ class Task:
         return torch.optim.AdamW(self.model.parameters(), lr=self.rate)
 
     def loader(self, rows: int = 0, **options: object) -> DataLoader[tuple[Tensor, ...]]:
-        generator = torch.Generator().manual_seed(self.seed)
-        return DataLoader(self.data, rows or self.rows, **{"shuffle": True, "generator": generator, **options})
+        return DataLoader(self.data, rows or self.rows, **{"shuffle": True, "generator": self.shuffle, **options})
 
     def batches(self, **options: object) -> Iterator[Batch]:
         """Go through the data for ever."""
@@ -141,6 +142,7 @@ def drawn(seed: int) -> Task:
         rate=draw.choice((1e-3, 3e-3)),
         sgd=kind != "text" and draw.random() < 0.5,
         draw=draw,
+        shuffle=torch.Generator().manual_seed(seed),
     )
 
 
