@@ -2,7 +2,8 @@
 
     python bench/detectors/run.py [--cache FOLDER] [--seed 9] [--healthy 21] [--planted 6] [--runs 200]
                                   [--replicas 60] [--recordings FOLDER] [--curves FILE] [--write]
-    python bench/detectors/run.py --part structural [--trainings FOLDER] [--seeds 0 1 2 3 4] [--gate FOLDER] [--write]
+    python bench/detectors/run.py --part structural [--trainings FOLDER] [--seeds 0 1 2 3 4] [--judge]
+                                  [--gate FOLDER] [--write]
 
 Prints the tables of docs/evidence.md. ``--recordings`` is the cache of ``bench/diagnosis/run.py``, where there is one.
 ``--write`` puts the figures of each detector into the table that ``trainscope explain`` reads. What was measured
@@ -45,6 +46,7 @@ def main() -> None:
     parser.add_argument("--part", choices=("curves", "each", "both", "structural"), default="both")
     parser.add_argument("--trainings", type=Path, default=Path("out/structural"), help="small trainings that are done")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4], help="of the small trainings")
+    parser.add_argument("--judge", action="store_true", help="train nothing: judge the small trainings that are there")
     parser.add_argument("--gate", type=Path, help="the cache of bench/gate.py")
     parser.add_argument("--curves", type=Path, help="write the curves of delay against false alarms (HTML)")
     parser.add_argument("--write", action="store_true", help="rewrite src/trainscope/detectors/measured.json")
@@ -94,7 +96,8 @@ def each(options: argparse.Namespace) -> None:
 
 def structural(options: argparse.Namespace) -> None:
     """Train what is missing, judge it, print the table, and keep it beside what `each` measured."""
-    record(options.trainings, options.seeds)
+    if not options.judge:
+        record(options.trainings, options.seeds)
     fresh = counted(options.trainings, options.seeds)
     if options.gate:
         for detector, found in in_gate(options.gate).items():
@@ -102,7 +105,7 @@ def structural(options: argparse.Namespace) -> None:
     print(structural_table(fresh))
     if options.write:
         known = json.loads(FIGURES.read_text(encoding="utf-8"))
-        command = "bench/detectors/run.py --part structural"
+        command = f"bench/detectors/run.py --part structural --seeds {' '.join(map(str, options.seeds))}"
         if options.gate:
             command += " --gate out/gate"
         write({**known, KEY: command, "detectors": kept(known["detectors"], fresh)})

@@ -14,7 +14,7 @@ Parameters
 False positives
     None known.
 Misses
-    Clipping written by hand.
+    Clipping written by hand. A part of the model where the whole was meant: that may be meant.
 Reference
     nano-world-model#22 (clipping above backward: the norm was never capped; published checkpoints affected).
 """

@@ -25,7 +25,9 @@ False positives
     Measured on 31 healthy smoke runs of seven training scripts: none.
 Misses
     A learning rate that is set by hand and falls to a floor or in another shape, of which only the warm-up is
-    judged, and a schedule in its own units that is wrong by a factor of nobody's.
+    judged, and a schedule in its own units that is wrong by a factor of nobody's. By hand, a decay that is over early
+    by such a factor is an information, and a warm-up that is 0 until it jumps has the right length: both end in a
+    learning rate of 0, which ``lr_zero`` finds.
 Reference
     Lightning-AI/pytorch-lightning#1476, huggingface/diffusers#3954, accelerate#2926, transformers#24088: schedules
     over micro-batches or processes; accelerate#2124: a first step at the peak.
@@ -179,7 +181,7 @@ def _moves(rate: Series, schedule: Schedule) -> bool:
 
 
 def _ignores(rate: Series, own: float, slack: float) -> bool:
-    """Tell whether the rate stands at its highest long before the scheduler's warm-up is over: something else sets it."""
+    """Tell whether the rate is at its highest long before the scheduler's warm-up is over: something else sets it."""
     rise = int(_rise(rate))
     until = rate.value[rise : int(own) + 1]
     return rise < own - slack and len(until) > own - rise and bool((until >= 0.999 * rate.value.max()).all())

@@ -16,7 +16,9 @@ False positives
     runs of seven training scripts: none.
 Misses
     Batches that are changed before they reach the model and whose labels no cross entropy sees, data without a
-    DataLoader, and samples left out by the sampler or the data set, which look like a smaller data set.
+    DataLoader, and samples left out by the sampler or the data set, which look like a smaller data set. A loader that
+    is made anew for each epoch, of which only the last batch is trained on. Batches that are never asked for: see
+    ``repeated_batches``.
 Reference
     Lightning-AI/pytorch-lightning#18780, OLMo#650 (data skipped at resume).
 """

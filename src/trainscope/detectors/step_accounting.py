@@ -14,7 +14,8 @@ Parameters
 False positives
     Batches packed to a token budget, with as many micro-batches as it takes.
 Misses
-    An accumulation that is even, and wrong: see the comparison with a baseline.
+    An accumulation that is even, and wrong, such as gradients cleared at each micro-batch: see ``stale_gradients``
+    and the comparison with a baseline.
 Reference
     Lightning-AI/pytorch-lightning#21808, #19987 (accumulation wrong on short epochs).
 """
