@@ -126,6 +126,21 @@ def test_a_scheduler_that_never_steps_is_found():
     assert "CosineAnnealingLR was made for 1000 steps and never stepped" in single(ID, run).message
 
 
+@pytest.mark.parametrize(
+    ("total", "class_", "moves", "is_found"),
+    [(160, "StepLR", 0.0, True), (200, "StepLR", 0.0, False), (160, "StepLR", 1e-5, False),
+     (160, "ReduceLROnPlateau", 0.0, False)],
+)  # fmt: skip
+def test_a_scheduler_of_unknown_length_has_never_stepped_when_the_declared_steps_are_over(
+    total, class_, moves, is_found
+):
+    facts = {"schedulers": 0, "schedulers_unused": [{"class": class_, "horizon": None, "warmup": None}]}
+    series = {"smoke/scheduler_steps": np.zeros(STEPS), "learning_rate": 1e-3 + moves * np.arange(STEPS)}
+    run = declared(series, declared=[said("total_steps", total)], scheduler0__horizon=None, **facts)
+    told = [f.message for f in found(ID, run)]
+    assert told == (["StepLR was made and never stepped: learning_rate stays at 0.001."] if is_found else [])
+
+
 def test_a_warm_up_as_declared_is_right_whether_it_counts_from_0_or_1():
     for rates in (warmed(40), {"learning_rate": 1e-3 * np.minimum(1.0, np.arange(STEPS) / 40)}):
         assert found(ID, declared(rates, declared=[said("warmup_steps", 40)])) == []

@@ -123,10 +123,8 @@ def expected(step: FloatArray, warm: float, total: float, peak: float, shape: st
 def _unused(rate: Series, schedule: Schedule) -> Finding | None:
     if schedule.unused is None:
         return None
-    text = (
-        f"{schedule.unused} was made for {number(schedule.unused_steps)} steps and never stepped: {RATE} stays at "
-        f"{number(float(rate.value[-1]))}"
-    )
+    made = f" for {number(schedule.unused_steps)} steps" if schedule.unused_steps else ""
+    text = f"{schedule.unused} was made{made} and never stepped: {RATE} stays at {number(float(rate.value[-1]))}"
     return _finding(rate, text, "never stepped", 0, len(rate) - 1, schedule.unused_steps)
 
 
