@@ -94,7 +94,7 @@ def accumulated(task: Task) -> None:
     while done < STEPS:
         for i, (x, y) in enumerate(loader):
             (task.loss(x, y) / task.accumulate).backward()
-            if (i + 1) % task.accumulate == 0:
+            if (i + 1) % task.accumulate == 0 or i + 1 == len(loader):
                 optimizer.step()
                 optimizer.zero_grad()
                 done += 1
