@@ -170,7 +170,7 @@ def kept(table: Mapping[str, dict[str, Any]], fresh: Mapping[str, dict[str, Any]
     found = {}
     for name, entry in table.items():
         own = fresh.get(name) or old.get(name, {}).get(KEY)
-        found[name] = {**{k: v for k, v in entry.items() if k != KEY}, **({KEY: own} if own else {})}
+        found[name] = {k: v for k, v in entry.items() if k not in (KEY, "why_not")} | {KEY: own} if own else entry
     return found
 
 
