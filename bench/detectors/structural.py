@@ -119,7 +119,8 @@ def counted(folder: Path, seeds: Sequence[int]) -> dict[str, dict[str, Any]]:
                 found = is_found(detector, variant, told)
                 faults[detector][variant].append(found)
                 elsewhere[detector] += not found and bool(speaking - {detector})
-    return {d: _entry(d, faults[d], elsewhere[d], quiet) for d in CASES} | expectations(folder, seeds, said)
+    seen = {d: {kind: found for kind, found in kinds.items() if found} for d, kinds in quiet.items()}
+    return {d: _entry(d, faults[d], elsewhere[d], seen) for d in CASES} | expectations(folder, seeds, said)
 
 
 def _entry(
@@ -136,7 +137,7 @@ def _entry(
             "runs": sum(map(len, faults.values())),
             "missed": sum(not one for found in faults.values() for one in found),
             "elsewhere": elsewhere,
-            "each": {name: {"found": sum(found), "runs": len(found)} for name, found in faults.items()},
+            "each": {name: {"found": sum(found), "runs": len(found)} for name, found in faults.items() if found},
         },
         "alike": flagged(quiet[detector]),
         "others": flagged(others),

@@ -19,6 +19,11 @@ def test_an_accumulation_that_keeps_changing_is_found():
     assert single(ID, smoke_run({"micro_batches": micro})).title == "Uneven accumulation"
 
 
+def test_a_batch_that_grows_twice_is_normal():
+    micro = np.repeat([1.0, 2.0, 4.0], STEPS // 3)
+    assert found(ID, smoke_run({"micro_batches": micro})) == []
+
+
 def test_a_short_last_window_of_each_epoch_is_normal():
     micro = np.where(np.arange(STEPS) % 5 == 4, 2.0, 4.0)
     assert found(ID, smoke_run({"micro_batches": micro})) == []

@@ -79,7 +79,8 @@ def _uneven(micro: Series, params: Params) -> Finding | None:
     counts, often = np.unique(micro.value, return_counts=True)
     usual = float(counts[np.argmax(often)])
     odd = micro.step[micro.value != usual]
-    if len(counts) <= 2 or len(odd) <= params.share * len(micro):
+    # A batch that grows in the course of training changes a few times only.
+    if len(counts) <= 2 or min(len(odd), np.count_nonzero(np.diff(micro.value))) <= params.share * len(micro):
         return None
     low, high = number(float(counts[0])), number(float(counts[-1]))
     return Finding(
