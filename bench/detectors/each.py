@@ -16,6 +16,7 @@ from owners import NOT_IN_RECORDINGS, OF_POLICIES, PLANTED, TRAINED, WHY_NOT
 from planted import FAULTS
 from planting import Fault
 from policies import healthy_policy
+from structural import KEY, cell
 from synthetic import Setting, healthy
 
 from trainscope.core.finding import Finding, Severity
@@ -195,5 +196,7 @@ def detector_table(table: dict[str, Any]) -> str:
         missed = f"{e['faults']['missed']}/{e['faults']['runs']}" if "faults" in e else ""
         for fault, f in e.get("trainings", {}).items():
             missed += f" {fault} {f['runs'] - f['found']}/{f['runs']}"
+        if KEY in e:
+            missed += f" {cell(e[KEY])}"
         rows.append(f"| `{name}` | {logs} | {quiet} | {missed.strip() or 'not measured here'} |")
     return "\n".join(rows)

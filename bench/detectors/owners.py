@@ -1,4 +1,4 @@
-"""Which planted or trained-in fault belongs to which detector, and why some have none here."""
+"""Which planted or trained-in fault belongs to which detector; those of ``bench/structural`` stand in its cases."""
 
 from __future__ import annotations
 
@@ -60,24 +60,8 @@ TRAINED: Mapping[str, tuple[str, ...]] = {
 }
 """Detector to faults of ``bench/diagnosis/faults.py`` that are its own."""
 
-_COUNTED = (
-    "an exact count of calls or steps without a threshold on noise; bugs and harmless changes of its kind are in the "
-    "benchmark of the gate (docs/gate.md)"
-)
 WHY_NOT: Mapping[str, str] = {
-    "non_finite_origin": "says where a value that is not finite came from; whether there is one is exact",
-    "clipping": _COUNTED,
-    "scheduler_pace": _COUNTED,
-    "declared_schedule": _COUNTED,
-    "step_accounting": _COUNTED,
-    "skipped_batches": _COUNTED,
-    "eval_mode": _COUNTED,
-    "initial_loss": "compares the first loss with what the labels allow; bugs of its kind are in the benchmark of the "
-    "gate (docs/gate.md)",
-    "rank_divergence": "compares the weights of two ranks bit by bit; the training of this bench has one rank",
-    "graph_leak": "needs a training whose memory grows; this bench has none",
     "loss_scale": "needs mixed precision with a loss scale, which the trainings of this bench do without",
     "reward_hacking": "tells an information, which this bench does not count",
-    "expectation": "checks what the user wrote down, and nothing else",
 }
 """Detectors whose misses this bench does not measure, and why."""

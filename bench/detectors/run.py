@@ -3,10 +3,14 @@
     python bench/detectors/run.py [--cache FOLDER] [--seed 9] [--healthy 21] [--planted 6] [--runs 200]
                                   [--part curves|each|live|both] [--steps 200000]
                                   [--replicas 60] [--recordings FOLDER] [--curves FILE] [--write]
+    python bench/detectors/run.py --part structural [--trainings FOLDER] [--seeds 0 1 2 3 4] [--judge]
+                                  [--gate FOLDER] [--write]
 
 Prints the tables of docs/evidence.md. ``--recordings`` is the cache of ``bench/diagnosis/run.py``, where there is one.
 ``--write`` puts the figures of each detector into the table that ``trainscope explain`` reads. What was measured
-before with the same options is taken from the cache; seeds 1 to 8 are for development.
+before with the same options is taken from the cache; seeds 1 to 8 are for development. The second form measures the
+exact detectors on small trainings of ``bench/structural``, 2 s of CPU each, finished ones kept in ``--trainings``;
+``--gate`` is the cache of ``bench/gate.py``.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from curves import draw, points, table
 from each import detector_table, figures, healthy_policies, healthy_runs, planted_runs, recordings
 from live import live_alarms, live_table
 from measure import Cache, Size, calibration_pieces, healthy_pieces, planted_pieces
+from structural import KEY, counted, in_gate, kept, record, structural_table
 
 from trainscope.detectors.measured import FIGURES
 
@@ -40,13 +45,20 @@ def main() -> None:
     )
     parser.add_argument("--replicas", type=int, default=60, help="logs of each fault of bench/planted.py, in twenties")
     parser.add_argument("--recordings", type=Path, help="the cache of bench/diagnosis/run.py")
-    parser.add_argument("--part", choices=("curves", "each", "live", "both"), default="both")
+    parser.add_argument("--part", choices=("curves", "each", "live", "both", "structural"), default="both")
     parser.add_argument("--steps", type=int, default=200_000, help="of each noise that the live detectors watch")
+    parser.add_argument("--trainings", type=Path, default=Path("out/structural"), help="small trainings that are done")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4], help="of the small trainings")
+    parser.add_argument("--judge", action="store_true", help="train nothing: judge the small trainings that are there")
+    parser.add_argument("--gate", type=Path, help="the cache of bench/gate.py")
     parser.add_argument("--curves", type=Path, help="write the curves of delay against false alarms (HTML)")
     parser.add_argument("--write", action="store_true", help="rewrite src/trainscope/detectors/measured.json")
     options = parser.parse_args()
     if options.part == "live":
         print(live_table(live_alarms(options.seed, options.steps, Cache(options.cache / "live.jsonl"))))
+        return
+    if options.part == "structural":
+        structural(options)
         return
     if options.part != "each":
         size = Size(options.seed, options.healthy, options.planted)
@@ -84,8 +96,29 @@ def each(options: argparse.Namespace) -> None:
         command = f"bench/detectors/run.py --seed {options.seed} --runs {options.runs} --replicas {options.replicas}"
         if options.recordings:
             command += " --recordings out/diagnosis"
-        text = json.dumps({"command": command, "detectors": table}, indent=2) + "\n"
-        FIGURES.write_text(text, encoding="utf-8", newline="\n")
+        known = json.loads(FIGURES.read_text(encoding="utf-8"))
+        write({KEY: known[KEY], "command": command, "detectors": kept(table, {})})
+
+
+def structural(options: argparse.Namespace) -> None:
+    """Train what is missing, judge it, print the table, and keep it beside what `each` measured."""
+    if not options.judge:
+        record(options.trainings, options.seeds)
+    fresh = counted(options.trainings, options.seeds)
+    if options.gate:
+        for detector, found in in_gate(options.gate).items():
+            fresh[detector]["gate"] = found
+    print(structural_table(fresh))
+    if options.write:
+        known = json.loads(FIGURES.read_text(encoding="utf-8"))
+        command = f"bench/detectors/run.py --part structural --seeds {' '.join(map(str, options.seeds))}"
+        if options.gate:
+            command += " --gate out/gate"
+        write({**known, KEY: command, "detectors": kept(known["detectors"], fresh)})
+
+
+def write(figures: dict[str, object]) -> None:
+    FIGURES.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

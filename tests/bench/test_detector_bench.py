@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 
@@ -14,8 +15,10 @@ from more_faults import MORE_FAULTS
 from planted import FAULTS as PLANTED_FAULTS
 from rules import RULES
 from scipy import stats
+from structural import CASES, KEY, SCRIPTS, cell, is_found, kept
 from truth import FAMILIES, FAULTS, ONSETS, SIGMAS, STEPS, family, healthy_loss, planted_loss
 
+from trainscope.core.finding import Finding, Severity
 from trainscope.detectors import DETECTORS
 from trainscope.detectors.measured import FIGURES, measured
 
@@ -168,7 +171,7 @@ def test_every_detector_is_measured_or_says_why_not():
     figures = json.loads(FIGURES.read_text(encoding="utf-8"))["detectors"]
     assert set(figures) == {d.id for d in DETECTORS}
     for name, entry in figures.items():
-        assert entry.keys() & {"faults", "trainings", "why_not"}, name
+        assert entry.keys() & {"faults", "trainings", "structural", "why_not"}, name
         assert entry.keys() & {"logs", "recordings", "why_not"}, name
         assert measured(name)
 
@@ -177,3 +180,44 @@ def test_every_planted_fault_has_a_detector_of_its_own():
     owned = [fault for faults in owners.PLANTED.values() for fault in faults]
     assert sorted(owned) == sorted(f.__name__ for f in (*PLANTED_FAULTS, *MORE_FAULTS))
     assert not owners.WHY_NOT.keys() & (owners.PLANTED.keys() | owners.TRAINED.keys())
+
+
+@pytest.mark.parametrize("detector", [*CASES])
+def test_every_small_training_is_a_function_of_its_script_and_no_other_is_there(detector):
+    cases = CASES[detector]
+    tree = ast.parse((SCRIPTS / f"{cases.script}.py").read_text(encoding="utf-8"))
+    (table,) = (node for node in ast.walk(tree) if isinstance(node, ast.DictComp))
+    offered = [name.id for name in table.generators[0].iter.elts]
+    assert sorted(offered) == sorted((*cases.faults, *cases.healthy))
+    assert {variant for variant, _ in cases.without} <= set(offered)
+    assert set(offered) <= {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_a_detector_with_small_trainings_exists_and_needs_no_other_excuse():
+    assert set(CASES) <= {d.id for d in DETECTORS}
+    assert not owners.WHY_NOT.keys() & CASES.keys()
+
+
+def test_measuring_one_part_keeps_the_figures_of_the_other():
+    figures = json.loads(FIGURES.read_text(encoding="utf-8"))["detectors"]
+    fresh = {"clipping": {"faults": {}}}
+    found = kept({name: {"logs": 1} for name in figures}, fresh)
+    assert found["clipping"] == {"logs": 1, KEY: {"faults": {}}}
+    assert found["eval_mode"] == {"logs": 1, KEY: figures["eval_mode"][KEY]}
+    assert found["spikes"] == {"logs": 1}
+
+
+def test_a_kind_counts_as_missed_where_no_run_of_it_is_found():
+    each = {"a": {"found": 0, "runs": 5}, "b": {"found": 4, "runs": 5}, "c": {"found": 5, "runs": 5}}
+    assert cell({"faults": {"runs": 15, "missed": 6, "each": each}}) == "6/15 (1 of 3 kinds)"
+
+
+def test_the_origin_of_a_nan_counts_only_with_step_and_place():
+    def told(message, step):
+        return [(None, [Finding("non_finite_origin", Severity.ERROR, "", message, start_step=step)])]
+
+    right = "A value stopped being finite at step 24 in the loss itself."
+    assert is_found("non_finite_origin", "empty_mean", told(right, 24))
+    assert not is_found("non_finite_origin", "empty_mean", told(right, 25))
+    assert not is_found("non_finite_origin", "empty_mean", told("A value stopped being finite at step 24.", 24))
+    assert not is_found("clipping", "after_step", told(right, 24))

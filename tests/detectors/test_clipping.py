@@ -26,6 +26,22 @@ def test_a_gradient_above_max_norm_after_clipping_is_found():
     assert single(ID, run).title == "Clipping without effect"
 
 
+def test_clipping_what_has_no_gradient_is_found():
+    run = smoke_run({"smoke/clip_norm_before": np.zeros(STEPS), "train/grad_norm_after_clip": np.full(STEPS, 1.05)})
+    assert single(ID, run).title == "Clipping of nothing"
+
+
+def test_clipping_nothing_where_the_step_has_no_gradient_either_is_no_fault():
+    nothing = np.zeros(STEPS)
+    names = ("smoke/clip_norm_before", "train/grad_norm", "train/grad_norm_after_clip")
+    assert found(ID, smoke_run(dict.fromkeys(names, nothing))) == []
+
+
+def test_one_of_several_calls_that_clips_nothing_is_no_fault():
+    run = smoke_run({"smoke/clip_norm_before": np.zeros(STEPS), "smoke/clip_calls": np.full(STEPS, 2.0)})
+    assert found(ID, run) == []
+
+
 def test_clipping_only_some_parameters_may_leave_a_larger_whole():
     norm = np.full(STEPS, 4.0)
     run = smoke_run({"train/grad_norm": norm, "smoke/clip_norm_before": norm / 2, "train/grad_norm_after_clip": norm})

@@ -46,6 +46,24 @@ def test_a_horizon_in_micro_batches_is_found_with_its_factor():
     assert "4 times it, the number of micro-batches" in message
 
 
+def test_a_horizon_in_micro_batches_is_found_where_each_epoch_ends_with_a_short_window():
+    facts = {"declared": [said("epochs", 7)], "loaders": [{"batches": 13, "training": True}]}
+    run = declared({"micro_batches": np.full(STEPS, 2.0)}, scheduler0__horizon=91.0, **facts)
+    assert "2 times it, the number of micro-batches" in single(ID, run).message
+
+
+def test_a_rate_that_something_else_sets_to_its_peak_is_found_whatever_the_scheduler_says():
+    facts = {"declared": [said("total_steps", 1000), said("warmup_steps", 40)], "scheduler0__warmup": 40.0}
+    flat = {"learning_rate": np.full(STEPS, 1e-3)}
+    assert "starts at its peak, declared are 40" in single(ID, declared(flat, **facts)).message
+    assert found(ID, declared(warmed(40), **facts)) == []
+
+
+def test_a_rate_that_is_not_recorded_to_the_end_of_its_warm_up_is_taken_at_its_word():
+    facts = {"declared": [said("total_steps", 1000), said("warmup_steps", 400)], "scheduler0__warmup": 400.0}
+    assert found(ID, declared({"learning_rate": np.full(STEPS, 1e-3)}, **facts)) == []
+
+
 def test_a_scheduler_stepped_once_a_micro_batch_ends_early():
     steps = {"micro_batches": np.full(STEPS, 4.0), "smoke/scheduler_steps": np.full(STEPS, 4.0)}
     assert "ends at step 250, before the 1000 steps" in single(ID, declared(steps)).message
@@ -106,6 +124,21 @@ def test_a_scheduler_that_never_steps_is_found():
     unused = [{"class": "CosineAnnealingLR", "horizon": 1000.0, "warmup": None}]
     run = declared({"smoke/scheduler_steps": np.zeros(STEPS)}, schedulers=0, schedulers_unused=unused)
     assert "CosineAnnealingLR was made for 1000 steps and never stepped" in single(ID, run).message
+
+
+@pytest.mark.parametrize(
+    ("total", "class_", "moves", "is_found"),
+    [(160, "StepLR", 0.0, True), (200, "StepLR", 0.0, False), (160, "StepLR", 1e-5, False),
+     (160, "ReduceLROnPlateau", 0.0, False)],
+)  # fmt: skip
+def test_a_scheduler_of_unknown_length_has_never_stepped_when_the_declared_steps_are_over(
+    total, class_, moves, is_found
+):
+    facts = {"schedulers": 0, "schedulers_unused": [{"class": class_, "horizon": None, "warmup": None}]}
+    series = {"smoke/scheduler_steps": np.zeros(STEPS), "learning_rate": 1e-3 + moves * np.arange(STEPS)}
+    run = declared(series, declared=[said("total_steps", total)], scheduler0__horizon=None, **facts)
+    told = [f.message for f in found(ID, run)]
+    assert told == (["StepLR was made and never stepped: learning_rate stays at 0.001."] if is_found else [])
 
 
 def test_a_warm_up_as_declared_is_right_whether_it_counts_from_0_or_1():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from trainscope.core.finding import Severity
 
@@ -24,6 +25,24 @@ def test_a_model_that_never_was_in_train_mode_is_a_warning():
 
 def test_frozen_batch_norms_from_the_start_are_an_information():
     assert single(ID, smoke_run({"smoke/eval_mode_modules": np.ones(STEPS)})).severity is Severity.INFO
+
+
+@pytest.mark.parametrize(
+    ("module", "frozen", "severity"),
+    [
+        ("body.norm", ["body.norm.weight", "body.fc.weight"], Severity.INFO),
+        ("body.drop", ["body.norm.weight", "body.fc.weight"], Severity.INFO),
+        ("body.drop", ["body.norm.weight"], Severity.WARNING),
+        ("drop", ["body.norm.weight", "body.fc.weight"], Severity.WARNING),
+        ("body.norm", [], Severity.WARNING),
+    ],
+)
+def test_all_modules_in_eval_mode_are_an_information_only_in_parts_that_are_frozen(module, frozen, severity):
+    names = ("body.norm.weight", "body.fc.weight", "head.weight")
+    rows = [[name, [4], 0, "frozen" if name in frozen else "trained"] for name in names]
+    series = {"smoke/eval_mode_modules": np.ones(STEPS), "smoke/train_mode_modules": np.zeros(STEPS)}
+    run = smoke_run(series, eval_mode_modules=[module], frozen=frozen, parameters=rows)
+    assert single(ID, run).severity is severity
 
 
 def test_a_dry_run_before_the_loop_is_no_finding():

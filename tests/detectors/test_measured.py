@@ -28,3 +28,18 @@ def test_the_bounds_in_the_table_are_above_the_figures():
             faults = entry["faults"]
             assert faults["low"] <= faults["missed"] / faults["runs"] <= faults["high"], name
             assert sum(f["runs"] - f["found"] for f in faults["each"].values()) == faults["missed"], name
+
+
+def test_what_small_trainings_showed_is_said_with_its_own_command():
+    table = json.loads(FIGURES.read_text(encoding="utf-8"))
+    entries = {name: e["structural"] for name, e in table["detectors"].items() if "structural" in e}
+    assert len(entries) >= 11
+    for name, entry in entries.items():
+        faults, said = entry["faults"], measured(name)
+        assert sum(f["runs"] - f["found"] for f in faults["each"].values()) == faults["missed"], name
+        assert sum({**entry["alike"]["which"], **entry["others"]["which"]}.values()) == sum(
+            entry[kind]["flagged"] for kind in ("alike", "others")
+        ), name
+        assert any(f"missed: {faults['missed']} of {faults['runs']}" in line for line in said), name
+        assert any(f"flagged: {entry['alike']['flagged']} of {entry['alike']['runs']}" in line for line in said), name
+        assert said[-1] == f"Measured with {table['structural']}"

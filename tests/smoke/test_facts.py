@@ -116,6 +116,13 @@ def test_where_a_loss_stopped_being_finite_is_said(
         assert "in the loss itself, after the finite output of module fc2 (8x4, -" in one.message
 
 
+def test_an_overflow_after_the_last_weights_is_put_there(record: Record, warm_script: Script):
+    run = record(*warm_script("not_finite", "half")).runs[0]
+    assert (run.config["smoke.nonfinite_place"], run.config["smoke.nonfinite_module"]) == ("model", "second")
+    (one,) = findings(run, "non_finite_origin")
+    assert "at step 3, first in the forward at or after module second (8x4)" in one.message
+
+
 @pytest.mark.parametrize("how", ["once", "cleared"])
 def test_expert_counters_that_add_up_are_right(record: Record, warm_script: Script, how: str):
     run = record(*warm_script("experts", how)).runs[0]

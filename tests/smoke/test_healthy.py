@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from trainscope.core.finding import Severity
-from trainscope.detectors import DETECTORS
+from trainscope.detectors import DETECTORS, by_id
 
 from .conftest import Record, Script, numbers, script
 
 pytestmark = pytest.mark.slow
 EXACT = ("step_accounting", "optimizer_state", "stale_gradients", "parameters_not_training")
+
+
+@pytest.mark.parametrize("variant", ["judged_by_a_network", "probe_without_dropout"])
+def test_a_network_that_is_not_trained_may_be_in_eval_mode(variant: str, record: Record, warm: Script):
+    program = Path(__file__).parents[2] / "bench" / "structural" / "modes.py"
+    run = record(*warm(sys.executable, str(program), variant, "--seed", "1"), steps=8).runs[0]
+    detector = by_id("eval_mode")
+    found = detector.detect(run, detector.params)
+    assert isinstance(found, list)
+    assert [f for f in found if f.severity >= Severity.WARNING] == []
 
 
 @pytest.mark.parametrize("name", ["asks_first", "taking_turns"])

@@ -1,8 +1,9 @@
 """clipping: gradient clipping that does not clip what the optimizer gets.
 
 What it finds
-    Clipping before the last backward of a step, clipping of gradients that still carry the loss scale, and a
-    gradient that is larger than ``max_norm`` when the optimizer gets it.
+    Clipping before the last backward of a step, clipping of gradients that still carry the loss scale, clipping of
+    parameters that have no gradient while others do, and a gradient that is larger than ``max_norm`` when the optimizer
+    gets it.
 Algorithm
     Exact order of calls, from a smoke run. The size is judged where one call clipped the whole gradient (its norm
     is the norm of the step), with room for rounding. Runs with several optimizers are not judged: each may clip its
@@ -13,7 +14,7 @@ Parameters
 False positives
     None known.
 Misses
-    Clipping written by hand.
+    Clipping written by hand. A part of the model where the whole was meant: that may be meant.
 Reference
     nano-world-model#22 (clipping above backward: the norm was never capped; published checkpoints affected).
 """
@@ -67,6 +68,12 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             "Call scaler.unscale_(optimizer) before clip_grad_norm_.",
         ),
         (
+            "Clipping of nothing",
+            "found no gradient in what it was given, while the optimizer got one",
+            _nothing(run),
+            "Clip the parameters that the optimizer has: not a copy of the model, nor an iterator that is used up.",
+        ),
+        (
             "Clipping without effect",
             f"left a gradient over {params.over} times max_norm",
             _over(run, params),
@@ -100,6 +107,12 @@ def _positive(run: Run, name: str) -> IntArray:
     step, (value,) = _values(run, name)
     positive: IntArray = step[value > 0]
     return positive
+
+
+def _nothing(run: Run) -> IntArray:
+    step, (calls, before, norm) = _values(run, CALLS, "smoke/clip_norm_before", "train/grad_norm")
+    nothing: IntArray = step[(calls == 1) & (before == 0) & (norm > 0)]
+    return nothing
 
 
 def _over(run: Run, params: Params) -> IntArray:

@@ -6,7 +6,8 @@ What it finds
 Algorithm
     Exact, from a smoke run: the mode in which each such module ran. Lost in the course of the run (error), or from
     the first step on in all of them (warning). Some modules in eval mode from the start are an information: frozen
-    batch norms are common in fine-tuning.
+    batch norms are common in fine-tuning; and so are all, where they are in parts that are frozen. Networks that are
+    not trained, such as the one in a perceptual loss, do not count.
 Parameters
     steps: least number of steps.
 False positives
@@ -19,6 +20,7 @@ Reference
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,8 +55,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     lost = steps[0] > int(modules.step[0]) or float(np.max(modules.value)) > float(modules.value[0])
     train = run.get(TRAIN)
     none = train is None or not train.value.any()
-    severity = Severity.ERROR if lost else Severity.WARNING if none else Severity.INFO
     names = facts.names(run, "smoke.eval_mode_modules")
+    severity = Severity.ERROR if lost else Severity.WARNING if none and not _frozen(run, names) else Severity.INFO
     which = f" ({listed(names, 4)})" if names else ""
     when = f"from step {steps[0]} on" if lost else "from the first step on"
     return [
@@ -78,6 +80,22 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             ),
         )
     ]
+
+
+def _frozen(run: Run, names: Sequence[str]) -> bool:
+    """Tell whether each module is in a part of the model, the smallest with parameters, of which all are frozen."""
+    frozen = set(facts.names(run, "smoke.frozen"))
+    parameters = [one.name for one in facts.parameters(run)]
+    return bool(names and parameters) and all(_part(name, parameters) <= frozen for name in names)
+
+
+def _part(name: str, parameters: Sequence[str]) -> set[str]:
+    """Return the parameters of the smallest part around a module that has any."""
+    inside: set[str] = set()
+    while name and not inside:
+        inside = {one for one in parameters if one.startswith(f"{name}.")}
+        name = name.rpartition(".")[0]
+    return inside or set(parameters)
 
 
 DETECTOR = Detector("eval_mode", "Training in eval mode", (EVAL, TRAIN), Params(), detect)

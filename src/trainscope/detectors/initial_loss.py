@@ -11,7 +11,8 @@ Parameters
 False positives
     Fine-tuning on another label set than the pretrained head's.
 Misses
-    Other objectives, and an initialisation that is too small.
+    Other objectives, and an initialisation that is too small. Wrong labels, which a model that knows nothing yet
+    expects as much as the right ones, and a sum where a mean was meant, because the loss is taken per label.
 Reference
     A. Karpathy, "A Recipe for Training Neural Networks", 2019: verify the loss at initialisation.
 """

@@ -32,7 +32,8 @@ def measured(detector: str) -> list[str]:
     lines = [*_false_alarms(entry), *_misses(entry)]
     if "why_not" in entry:
         lines.append(f"Misses are not measured here: {entry['why_not']}.")
-    return [*lines, f"Measured with {figures['command']}"]
+    lines.append(f"Measured with {figures['command']}")
+    return [*lines, *(_structural(entry["structural"], figures["structural"]) if "structural" in entry else [])]
 
 
 def _false_alarms(entry: Mapping[str, Any]) -> list[str]:
@@ -67,3 +68,24 @@ def _misses(entry: Mapping[str, Any]) -> list[str]:
         each = ", ".join(f"{name} {f['found']} of {f['runs']}" for name, f in entry["trainings"].items())
         lines.append(f"Trainings with its fault found: {each}.")
     return lines
+
+
+def _structural(entry: Mapping[str, Any], command: str) -> list[str]:
+    """Say what small trainings with planted faults showed: of its kind, and healthy ones that look like it."""
+    faults, alike, others = entry["faults"], entry["alike"], entry["others"]
+    each = ", ".join(f"{name} {f['found']} of {f['runs']}" for name, f in faults["each"].items())
+    elsewhere = f" ({faults['elsewhere']} of them found by another detector)" if faults["elsewhere"] else ""
+    missed = f"{faults['missed']} of {faults['runs']}{elsewhere}"
+    lines = [f"Small trainings with a fault of its kind missed: {missed}. Found: {each}."]
+    flagged = {**alike["which"], **others["which"]}
+    which = f" ({', '.join(f'{name} {count}' for name, count in flagged.items())})" if flagged else ""
+    quiet = f"Healthy trainings that look like it flagged: {alike['flagged']} of {alike['runs']}"
+    if others["runs"]:
+        quiet += f", other healthy ones: {others['flagged']} of {others['runs']}"
+    lines.append(f"{quiet}{which}.")
+    if "gate" in entry:
+        gate = entry["gate"]
+        found = ", ".join(f"{name} {'found' if said else 'missed'}" for name, said in gate["each"].items())
+        said = f"Without a baseline, in the benchmark of the gate: {found}" if found else "In the benchmark of the gate"
+        lines.append(f"{said}; {gate['flagged']} of {gate['benign']} harmless changes flagged.")
+    return [*lines, f"Measured with {command}"]

@@ -12,7 +12,7 @@ Algorithm
 Parameters
     shown: how many parameter names a message spells out.
 False positives
-    A hand-written loss scaler that skips such steps itself.
+    A hand-written loss scaler that skips such steps itself: the loss was infinite all the same.
 Misses
     Non-finite activations that no gradient sees.
 Reference

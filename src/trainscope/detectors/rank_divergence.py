@@ -14,7 +14,8 @@ Parameters
 False positives
     Methods that let ranks drift apart on purpose (local SGD, federated averaging).
 Misses
-    Differences that leave every norm as it is.
+    Differences that leave every norm as it is, and buffers: running statistics of batch norms that nobody brings
+    together, which torchvision does on purpose.
 Reference
     microsoft/DeepSpeed#7985 (gradients differ by 3.8 % between ranks).
 """

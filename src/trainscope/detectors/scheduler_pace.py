@@ -6,11 +6,12 @@ What it finds
 Algorithm
     Exact counts, from a smoke run: more scheduler steps in a round than schedulers and optimizers account for, at
     most steps. A multiple that equals the number of processes is left out: Accelerate's scheduler steps once a
-    process on purpose.
+    process on purpose. So is a schedule that at this pace is as long as the run was told to be, or turned out to be.
 Parameters
     share: share of the steps at which it must happen.
+    deviation: how far the schedule's length may be off the run's to be meant.
 False positives
-    A scheduler that is deliberately driven by micro-batches, with a horizon in the same unit.
+    A scheduler that is deliberately driven by micro-batches, with a horizon in the same unit that it does not tell.
 Misses
     One step a round, but with a horizon in the wrong unit: see the comparison with a baseline.
 Reference
@@ -27,6 +28,7 @@ from trainscope.core import facts
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
 from trainscope.detectors.base import Detector, Skipped, needs_smoke, number
+from trainscope.detectors.engine.schedule import read
 
 STEPS = "smoke/scheduler_steps"
 
@@ -37,6 +39,8 @@ class Params:
 
     share: float = 0.5
     """Of the recorded steps."""
+    deviation: float = 0.05
+    """Of the length; a warm-up may or may not be counted in."""
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
@@ -52,6 +56,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     world = facts.number(run, "env.world_size") or 1.0
     fast = steps.step[steps.value > expected]
     if len(fast) <= params.share * len(steps) or (world > 1 and usual == world * expected):
+        return []
+    if _is_meant(run, len(steps), params):
         return []
     micro = run.get("micro_batches")
     accumulated = "" if micro is None else f", with {number(float(np.median(micro.value)))} micro-batches"
@@ -71,6 +77,14 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             fixes=("Call scheduler.step() once after optimizer.step(), outside the loop over micro-batches.",),
         )
     ]
+
+
+def _is_meant(run: Run, steps: int, params: Params) -> bool:
+    """Tell whether the schedule at its pace is as long as the run: declared so, or ended by the script itself."""
+    schedule = read(run, 0.0, 0.0)
+    ended = (float(steps),) if run.config.get("smoke.ended") == "script" else ()
+    wanted = schedule.totals or ended
+    return schedule.horizon is not None and any(abs(schedule.horizon / w - 1.0) <= params.deviation for w in wanted)
 
 
 DETECTOR = Detector("scheduler_pace", "Scheduler outruns the optimizer", (STEPS,), Params(), detect)

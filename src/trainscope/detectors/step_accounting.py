@@ -1,18 +1,21 @@
 """step_accounting: optimizer steps without a gradient of their own, or with an uneven number of micro-batches.
 
 What it finds
-    Steps before which no backward ran, and an accumulation whose number of micro-batches keeps changing.
+    Steps before which no backward ran, an accumulation whose number of micro-batches keeps changing, and micro-batches
+    that an epoch leaves over and that come to the first step of the next.
 Algorithm
     Exact counts, from a smoke run. A step without a backward whose gradient is not that of the step before (nor what
     clipping left of it) got one by other means, such as ``torch.autograd.grad``. Two numbers of micro-batches are
-    normal (the last window of an epoch is often short); three or more at over ``share`` of the steps are not.
+    normal (the last window of an epoch is often short); three or more at over ``share`` of the steps are not. Nor is a
+    larger one that comes once an epoch and is larger by just what the length of the loader leaves over.
 Parameters
     steps: least number of steps without a backward.
     share: largest share of the steps that may differ from the usual number of micro-batches.
 False positives
     Batches packed to a token budget, with as many micro-batches as it takes.
 Misses
-    An accumulation that is even, and wrong: see the comparison with a baseline.
+    An accumulation that is even, and wrong, such as gradients cleared at each micro-batch: see ``stale_gradients``
+    and the comparison with a baseline.
 Reference
     Lightning-AI/pytorch-lightning#21808, #19987 (accumulation wrong on short epochs).
 """
@@ -24,6 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trainscope.core import facts
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, needs_smoke, number
@@ -67,25 +71,57 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             )
         )
     if micro is not None and len(micro) >= 10:
-        counts, often = np.unique(micro.value, return_counts=True)
-        usual = float(counts[np.argmax(often)])
-        odd = micro.step[micro.value != usual]
-        if len(counts) > 2 and len(odd) > params.share * len(micro):
-            low, high = number(float(counts[0])), number(float(counts[-1]))
-            findings.append(
-                Finding(
-                    detector="step_accounting",
-                    severity=Severity.WARNING,
-                    title="Uneven accumulation",
-                    message=f"Between {low} and {high} micro-batches a step; {len(odd)} of {len(micro)} steps differ.",
-                    metric=MICRO,
-                    start_step=int(odd[0]),
-                    end_step=int(odd[-1]),
-                    evidence={"usual": usual, "steps": len(odd)},
-                    fixes=("Check the counter that decides when to step, and that it restarts with the epoch.",),
-                )
-            )
+        findings += [f for f in (_uneven(micro, params) or _left_over(run, micro),) if f is not None]
     return findings
+
+
+def _uneven(micro: Series, params: Params) -> Finding | None:
+    counts, often = np.unique(micro.value, return_counts=True)
+    usual = float(counts[np.argmax(often)])
+    odd = micro.step[micro.value != usual]
+    # A batch that grows in the course of training changes a few times only.
+    if len(counts) <= 2 or min(len(odd), np.count_nonzero(np.diff(micro.value))) <= params.share * len(micro):
+        return None
+    low, high = number(float(counts[0])), number(float(counts[-1]))
+    return Finding(
+        detector="step_accounting",
+        severity=Severity.WARNING,
+        title="Uneven accumulation",
+        message=f"Between {low} and {high} micro-batches a step; {len(odd)} of {len(micro)} steps differ.",
+        metric=MICRO,
+        start_step=int(odd[0]),
+        end_step=int(odd[-1]),
+        evidence={"usual": usual, "steps": len(odd)},
+        fixes=("Check the counter that decides when to step, and that it restarts with the epoch.",),
+    )
+
+
+def _left_over(run: Run, micro: Series) -> Finding | None:
+    """Return a finding where what an epoch leaves over comes before the first step of the next, beside its own."""
+    counts, often = np.unique(micro.value, return_counts=True)
+    loaders = [one for one in facts.table(run, "smoke.loaders") if one.get("training")]
+    batches = loaders[0].get("batches") if len(loaders) == 1 else None
+    usual = int(counts[np.argmax(often)])
+    if len(counts) != 2 or usual < 2 or not isinstance(batches, int):
+        return None
+    left, windows = batches % usual, batches // usual
+    more = micro.step[micro.value == usual + left]
+    if not left or len(more) < 2 or (np.diff(more) != windows).any():
+        return None
+    return Finding(
+        detector="step_accounting",
+        severity=Severity.WARNING,
+        title="Micro-batches left over from the epoch before",
+        message=(
+            f"{len(more)} steps have {usual + left} micro-batches instead of {usual}: the {left} that an epoch of "
+            f"{batches} batches leaves over come to the first step of the next, which adds or clears them."
+        ),
+        metric=MICRO,
+        start_step=int(more[0]),
+        end_step=int(more[-1]),
+        evidence={"usual": usual, "left_over": left, "steps": len(more)},
+        fixes=("Step once more at the end of an epoch, or drop what is left over: zero_grad before the next.",),
+    )
 
 
 def _empty(run: Run, backward: Series) -> list[int]:

@@ -11,6 +11,10 @@ from trainscope.core import facts
 from trainscope.core.run import Run, Series
 
 EPOCHS = "the epochs of"
+ON_A_METRIC = "ReduceLROnPlateau"
+"""A scheduler that waits for an evaluation, and may do so for ever."""
+WHOLE = 0.9
+"""Share of the declared steps after which a scheduler that has not stepped once never will."""
 LEAST_DECAY = 15
 """Steps of a decay below which nothing is read off it."""
 EXACT = 2e-3
@@ -42,8 +46,9 @@ class Schedule:
     stepped: bool
     """Whether any scheduler stepped."""
     unused: str | None
-    """Class of a scheduler that never stepped, though it was made for as many steps as are declared."""
+    """Class of a scheduler that never stepped, though it was made for the declared steps, or they are over."""
     unused_steps: float
+    """What it was made for; 0 where it does not say."""
     factors: tuple[tuple[str, float], ...]
     """Words and factor of the usual mistakes."""
 
@@ -189,12 +194,16 @@ def _unused(run: Run, total: float | None, warmup: float | None) -> tuple[str | 
     """Return class and steps of a scheduler that should have stepped by now."""
     if facts.number(run, "smoke.schedulers") or total is None:
         return None, 0.0
+    rate = run.get("learning_rate")
+    is_over = rate is not None and len(rate) >= WHOLE * total and not np.ptp(rate.value)
     for one in facts.table(run, "smoke.schedulers_unused"):
         horizon = one.get("horizon")
         if isinstance(horizon, (int, float)) and any(
             abs((horizon + more) / total - 1.0) <= NEAR for more in (0.0, warmup or 0.0)
         ):
             return str(one.get("class")), float(horizon)
+        if is_over and one.get("class") != ON_A_METRIC:
+            return str(one.get("class")), 0.0
     return None, 0.0
 
 

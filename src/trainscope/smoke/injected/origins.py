@@ -70,7 +70,8 @@ def origin(
         place = None
     if place == "model" and first is not None and behind and first not in behind:
         first = None
-    after = first if place == "model" else end or first
+    # Whatever has weights keeps what it was given: where nothing that was kept is bad, it came after the last of them.
+    after = (first or end) if place == "model" else end or first
     return {
         "operation": None if first is None else type(first).__name__,
         "module": None if after is None else _module(after, models),

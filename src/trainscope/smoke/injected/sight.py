@@ -132,6 +132,8 @@ def _modes(recorder: Recorder) -> None:
         if training or not forward.gradient:
             return
         name = recorder.models.module_name(module)
+        if name is None and isinstance(module, torch.nn.Module):
+            return  # in a network that is not trained and that gradients only pass through, as in a perceptual loss
         forward.eval_modules[id(module)] = type(module).__name__ if name is None else name
 
     seen = recorder.guard.hook("modes", note, timed=False)
