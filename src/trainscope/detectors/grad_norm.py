@@ -4,7 +4,8 @@ What it finds
     (a) *Explosion*: a burst far above the recent level: at least 5 times over three points or more, or
     50 times at a single point. A single point above 5 times that stands out is info, and so is an
     explosion beside a warning about the loss at the same steps: one event is one warning.
-    (b) *Drift*: the level at the end is `drift` times its lowest level after the first tenth of the run.
+    (b) *Drift*: the level at the end is `drift` times its lowest level after the first tenth of the run. From
+    `growth` times on it is an information if it has grown over half of the run: that is usual in long runs.
     (c) *Saturation*: exactly the same value for at least 50 points and a fifth of the run, after it had
     moved: every step is clipped. A norm that is constant from the first point on is logged after
     clipping: info.
@@ -13,6 +14,7 @@ Algorithm
 Parameters
     burst, single: smallest ratio to the level before, for a burst and for one point.
     drift: smallest ratio of the last level to the lowest.
+    growth: smallest such ratio that is told as an information.
 False positives
     A fine-tuning that starts from a solved task and a gradient that grows as the loss overfits.
 Misses
@@ -51,6 +53,8 @@ class Params:
     """At one or two points."""
     drift: float = 10.0
     """Natural growth over a long run is 3 to 5 times."""
+    growth: float = 3.0
+    """Worth knowing beside what the loss does, and mostly no fault."""
 
 
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
@@ -67,7 +71,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         pinned = _saturated(finite)
         drift = _drift(moved, params)
         findings += pinned + drift
-        since = min((f.start_step for f in drift if f.start_step is not None), default=None)
+        grave = [f for f in drift if f.severity >= Severity.WARNING]
+        since = min((f.start_step for f in grave if f.start_step is not None), default=None)
         bursts = _explosions(moved, params, since)
         findings += [f for f in bursts if not near_restart(run, f.start_step or 0)]
     return findings
@@ -128,18 +133,22 @@ def _drift(norm: Series, params: Params) -> list[Finding]:
     level, last = float(blocks[lowest]), float(np.median(blocks[-3:]))
     noise = difference_sigma(blocks)
     rising = np.mean(np.diff(blocks[lowest:]) > -noise) if lowest < len(blocks) - 1 else 0.0
-    if last - level < np.log(params.drift) or last - level < 8.0 * noise or len(blocks) - lowest < 5 or rising < 0.7:
+    grave = last - level >= np.log(params.drift)
+    long_enough = len(blocks) - lowest >= (5 if grave else len(blocks) // 2)
+    least = np.log(params.drift if grave else params.growth)
+    if last - level < max(least, 8.0 * noise) or not long_enough or rising < 0.7:
         return []
     over = np.flatnonzero(blocks[lowest:] > level + 3.0 * max(noise, 0.05))
     start = int(norm.step[min(n - 1, (lowest + int(over[0])) * size)])
     return [
         Finding(
             detector="grad_norm",
-            severity=Severity.WARNING,
-            title="Gradient norm drifts up",
+            severity=Severity.WARNING if grave else Severity.INFO,
+            title="Gradient norm drifts up" if grave else "Gradient norm grows",
             message=(
                 f"{norm.name} grew from {number(float(np.exp(level)))} to {number(float(np.exp(last)))} "
                 f"({number(float(np.exp(last - level)))} times) from step {start} on."
+                + ("" if grave else " That is usual in long runs while the loss falls.")
             ),
             metric=norm.name,
             start_step=start,
