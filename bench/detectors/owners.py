@@ -12,7 +12,9 @@ PLANTED: Mapping[str, tuple[str, ...]] = {
     "spikes": ("spike_point", "spike_decay", "spike_early"),
     "loss_shift": ("level_shift",),
     "plateau": ("flat", "stuck"),
-    "oscillation": ("oscillating",),
+    "oscillation": ("oscillating", "grown_noise"),
+    "epoch_order": ("same_order",),
+    "epoch_steps": ("stairs",),
     "overfitting": ("overfit",),
     "eval_noise": ("noisy_evaluation",),
     "loss_floor": ("leak",),
@@ -27,12 +29,17 @@ PLANTED: Mapping[str, tuple[str, ...]] = {
     "lr_schedule": ("rate_jump", "rate_restart"),
     "lr_zero": ("rate_zero",),
     "throughput": ("slower",),
+    "data_wait": ("waiting",),
+    "memory_growth": ("leaking",),
     "step_order": ("missing_rows",),
 }
 """Detector to faults of ``bench/planted.py``, ``more_faults.py`` and ``policy_faults.py`` that are its own."""
 
 OF_POLICIES = frozenset({"policy_kl", "entropy_collapse", "zero_std_groups", "preference_margin"})
 """Detectors that have nothing to judge in the log of a loss; their healthy logs are those of ``bench/policies.py``."""
+
+INFORM = frozenset({"epoch_steps", "data_wait"})
+"""Detectors that only inform: what they say of a healthy log counts as a false alarm of theirs all the same."""
 
 TRAINED: Mapping[str, tuple[str, ...]] = {
     "parameters_not_training": ("left_out_block",),

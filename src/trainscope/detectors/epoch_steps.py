@@ -102,7 +102,8 @@ def _finding(run: Run, cut: Epochs, stairs: list[float]) -> Finding:
         title="Loss steps down each epoch",
         message=(
             f"{cut.loss.name} falls by {min(stairs):.0%} to {max(stairs):.0%} where an epoch begins, at {len(stairs)} "
-            f"of {cut.count - 1} starts, and hardly within: the model remembers data it has seen. Likely benign, {watch}."
+            f"of {cut.count - 1} starts, and hardly within: the model remembers data it has seen. Likely benign, "
+            f"{watch}."
         ),
         metric=cut.loss.name,
         start_step=int(cut.starts[1]),

@@ -4,8 +4,8 @@ What it finds
     A logged memory (of the process or of the device) that has grown by `rise` since its first quarter and does not
     slow down: a list, a cache or a graph that is kept.
 Algorithm
-    Medians of 20 blocks, the first two left out. The last block must be `rise` above the third, nine in ten blocks at
-    least as high as the one before, no single one may bring half of the rise, and the second half at least a third of
+    Medians of 20 blocks, the first two left out. The last block must be `rise` above the third, nine in ten blocks no
+    lower than the one before, no single one may bring half of the rise, and the second half at least a third of
     it: a peak of many steps, which can only grow, and an allocator that fills up both slow down. Where the log says
     what a step does (tokens, sequence length, batch size), memory that grows with it is none.
 Parameters
@@ -39,6 +39,8 @@ WORDS = frozenset({"mem", "memory", "rss", "vram", "memoryallocated"})
 NOT = frozenset({"bandwidth", "accesses", "accessing", "time", "read", "write", "free", "available"})
 """Beside one of these a memory is no amount that is used."""
 BLOCKS, SKIPPED = 20, 2
+LEVEL = 0.02
+"""Of the whole rise, by which a block may fall: the noise of a memory that does not grow yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,11 @@ def _growth(run: Run, memory: Series, params: Params) -> tuple[float, float] | N
     half = float(blocks[-1] - blocks[len(blocks) // 2])
     if before <= 0.0 or after < (1.0 + params.rise) * before:
         return None
-    if (rises >= 0.0).mean() < 0.9 or rises.max() > 0.5 * (after - before) or half < (after - before) / 3.0:
+    if (
+        (rises >= -LEVEL * (after - before)).mean() < 0.9
+        or rises.max() > 0.5 * (after - before)
+        or half < (after - before) / 3.0
+    ):
         return None
     work = work_at(run, memory.step)
     if work is not None:

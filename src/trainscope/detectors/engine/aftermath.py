@@ -1,7 +1,8 @@
 """One event, one warning: findings that tell again, on another metric, what a finding tells already.
 
 A loss that jumps and a gradient norm that explodes at the same steps are one incident, and so are a player that has
-won and its opponent's rising loss, or preferences that are not learned and a loss that stays at ln 2. The finding on
+won and its opponent's rising loss, preferences that are not learned and a loss that stays at ln 2, or batches in one
+order and a loss that swings with them. The finding on
 the metric that matters keeps its severity; the other one becomes info that names it, so that its numbers stay as
 evidence while the count of warnings is that of events.
 What only the gradient shows, or shows before the loss does, stays a warning: it is the only sign, or the first.
@@ -9,16 +10,25 @@ What only the gradient shows, or shows before the loss does, stays a warning: it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from trainscope.core.facts import is_smoke
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
 
 INCIDENTS = frozenset({"spikes", "unrecovered_spike", "loss_shift", "divergence"})
 """Detectors of a loss that leaves its level."""
+EXPLAINED: Mapping[str, frozenset[str]] = {
+    "plateau": frozenset({"preference_margin", "epoch_steps"}),
+    "oscillation": frozenset({"epoch_order"}),
+    "declared_schedule": frozenset({"lr_schedule", "lr_zero"}),
+}
+"""Detectors of how a whole run is, and those that say the same of it with its reason."""
+BENIGN = frozenset({"epoch_steps"})
+"""Those whose information is enough: it says that the shape is no fault."""
 REACH = 20
 """Steps between the first signs of one incident; public postmortems tell of 4 (BLOOM) to 8 (stale second moments)."""
 INTERVALS = 3
@@ -38,16 +48,24 @@ def told_once(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     grave = [f for f in findings if f.severity >= Severity.WARNING]
     jumps = [f for f in grave if f.detector in INCIDENTS]
     games = [f for f in grave if f.detector == "gan_imbalance"]
-    coins = [f for f in grave if f.detector == "preference_margin"]
+    states = {name: [f for f in findings if f.detector in of] for name, of in EXPLAINED.items()}
     reach = _reach(run)
-    return [f if f.severity < Severity.WARNING else _once(f, jumps, games, coins, reach) for f in findings]
+    return [f if f.severity < Severity.WARNING else _once(run, f, jumps, games, states, reach) for f in findings]
 
 
-def _once(finding: Finding, jumps: list[Finding], games: list[Finding], coins: list[Finding], reach: int) -> Finding:
+def _once(
+    run: Run,
+    finding: Finding,
+    jumps: list[Finding],
+    games: list[Finding],
+    states: Mapping[str, list[Finding]],
+    reach: int,
+) -> Finding:
     if finding.detector == "grad_norm" and "points" in finding.evidence and "ratio" in finding.evidence:
         return _part_of(finding, next((f for f in jumps if _meet(finding, f, 0)), None))
-    if finding.detector == "plateau":
-        return _part_of(finding, next(iter(coins), None))
+    if finding.detector in EXPLAINED and not (finding.detector == "declared_schedule" and is_smoke(run)):
+        by = [f for f in states[finding.detector] if f.severity >= Severity.WARNING or f.detector in BENIGN]
+        return _part_of(finding, next(iter(by), None))
     if finding.detector in INCIDENTS:
         return _part_of(finding, next((f for f in games if _is_player(finding, f) and _meet(finding, f, reach)), None))
     return finding
