@@ -70,7 +70,7 @@ def test_a_drift_is_one_warning_from_where_it_began(growth):
 def test_the_growth_of_a_long_healthy_run_is_no_drift(growth):
     x = norms()
     x[40:] *= np.geomspace(1.0, growth, ROWS - 40)
-    assert grad_norm(x) == []
+    assert [f for f in grad_norm(x) if f.severity > Severity.INFO] == []
 
 
 def test_a_norm_that_moved_and_then_sticks_is_clipped_at_every_step():
@@ -120,3 +120,25 @@ def test_known_false_positive_a_fine_tuning_that_starts_from_a_solved_task():
     x[:100] = x[100] * norms(100, seed=5) / 3.0
     (found,) = grad_norm(x)
     assert found.title == "Gradient norm drifts up"
+
+
+def test_a_norm_that_grows_over_half_of_the_run_is_an_information():
+    grown = norms() * np.exp(np.linspace(0.0, np.log(6.0), ROWS))
+    found = only("grad_norm", run_of({"train/grad_norm": grown}))
+    assert (found.severity, found.title) == (Severity.INFO, "Gradient norm grows")
+    assert 3.0 <= found.evidence["ratio"] < 10.0
+    assert "usual in long runs" in found.message
+
+
+def test_a_norm_that_grew_late_or_little_is_left_out():
+    late = norms() * np.where(np.arange(ROWS) < 320, 1.0, 4.0)
+    assert "Gradient norm grows" not in {f.title for f in grad_norm(late)}
+    little = norms() * np.exp(np.linspace(0.0, np.log(2.0), ROWS))
+    assert findings("grad_norm", run_of({"train/grad_norm": little})) == []
+
+
+def test_growth_hides_no_explosion():
+    grown = norms() * np.exp(np.linspace(0.0, np.log(6.0), ROWS))
+    grown[300:306] *= 40.0
+    titles = {f.title for f in findings("grad_norm", run_of({"train/grad_norm": grown}))}
+    assert titles == {"Gradient norm explodes", "Gradient norm grows"}

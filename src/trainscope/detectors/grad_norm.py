@@ -134,11 +134,12 @@ def _drift(norm: Series, params: Params) -> list[Finding]:
     noise = difference_sigma(blocks)
     rising = np.mean(np.diff(blocks[lowest:]) > -noise) if lowest < len(blocks) - 1 else 0.0
     grave = last - level >= np.log(params.drift)
-    long_enough = len(blocks) - lowest >= (5 if grave else len(blocks) // 2)
     least = np.log(params.drift if grave else params.growth)
-    if last - level < max(least, 8.0 * noise) or not long_enough or rising < 0.7:
+    if last - level < max(least, 8.0 * noise) or len(blocks) - lowest < 5 or rising < 0.7:
         return []
     over = np.flatnonzero(blocks[lowest:] > level + 3.0 * max(noise, 0.05))
+    if not grave and lowest + int(over[0]) > len(blocks) // 2:
+        return []
     start = int(norm.step[min(n - 1, (lowest + int(over[0])) * size)])
     return [
         Finding(

@@ -51,7 +51,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     """Return a finding where the first loss is too high."""
     skip = needs_smoke(run)
     if skip is not None:
-        return _of_log(run, params) or skip
+        of_log = _of_log(run, params)
+        return skip if of_log is None else of_log
     classes, first = facts.number(run, "smoke.vocabulary"), facts.number(run, "smoke.initial_cross_entropy")
     if classes is None or first is None or classes < 2 or not isfinite(first):
         return Skipped("needs a cross entropy over classes at the first step")

@@ -2,9 +2,9 @@
 
 A loss that jumps and a gradient norm that explodes at the same steps are one incident, and so are a player that has
 won and its opponent's rising loss, preferences that are not learned and a loss that stays at ln 2, or batches in one
-order and a loss that swings with them. The finding on
-the metric that matters keeps its severity; the other one becomes info that names it, so that its numbers stay as
-evidence while the count of warnings is that of events.
+order and a loss that swings with them. The finding on the metric that matters, or with the reason, keeps its severity;
+the other one becomes info that names it, so that its numbers stay as evidence while the count of warnings is that of
+events.
 What only the gradient shows, or shows before the loss does, stays a warning: it is the only sign, or the first.
 """
 
@@ -22,13 +22,11 @@ from trainscope.core.run import Run
 INCIDENTS = frozenset({"spikes", "unrecovered_spike", "loss_shift", "divergence"})
 """Detectors of a loss that leaves its level."""
 EXPLAINED: Mapping[str, frozenset[str]] = {
-    "plateau": frozenset({"preference_margin", "epoch_steps"}),
+    "plateau": frozenset({"preference_margin"}),
     "oscillation": frozenset({"epoch_order"}),
     "declared_schedule": frozenset({"lr_schedule", "lr_zero"}),
 }
 """Detectors of how a whole run is, and those that say the same of it with its reason."""
-BENIGN = frozenset({"epoch_steps"})
-"""Those whose information is enough: it says that the shape is no fault."""
 REACH = 20
 """Steps between the first signs of one incident; public postmortems tell of 4 (BLOOM) to 8 (stale second moments)."""
 INTERVALS = 3
@@ -36,7 +34,7 @@ INTERVALS = 3
 
 
 def told_once(run: Run, findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings in their order, those that repeat another one as info.
+    """Return the findings in their order, those that repeat another one as info; flat stairs are not told at all.
 
     Parameters
     ----------
@@ -45,10 +43,12 @@ def told_once(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     findings : sequence of Finding
         Of all detectors.
     """
+    if any(f.detector == "epoch_steps" for f in findings):  # each stair is flat, and that is all there is to it
+        findings = [f for f in findings if f.detector != "plateau"]
     grave = [f for f in findings if f.severity >= Severity.WARNING]
     jumps = [f for f in grave if f.detector in INCIDENTS]
     games = [f for f in grave if f.detector == "gan_imbalance"]
-    states = {name: [f for f in findings if f.detector in of] for name, of in EXPLAINED.items()}
+    states = {name: [f for f in grave if f.detector in of] for name, of in EXPLAINED.items()}
     reach = _reach(run)
     return [f if f.severity < Severity.WARNING else _once(run, f, jumps, games, states, reach) for f in findings]
 
@@ -64,8 +64,7 @@ def _once(
     if finding.detector == "grad_norm" and "points" in finding.evidence and "ratio" in finding.evidence:
         return _part_of(finding, next((f for f in jumps if _meet(finding, f, 0)), None))
     if finding.detector in EXPLAINED and not (finding.detector == "declared_schedule" and is_smoke(run)):
-        by = [f for f in states[finding.detector] if f.severity >= Severity.WARNING or f.detector in BENIGN]
-        return _part_of(finding, next(iter(by), None))
+        return _part_of(finding, next(iter(states[finding.detector]), None))
     if finding.detector in INCIDENTS:
         return _part_of(finding, next((f for f in games if _is_player(finding, f) and _meet(finding, f, reach)), None))
     return finding

@@ -53,7 +53,8 @@ def epochs(run: Run, points: int) -> Epochs | str:
         return "needs several points of train/loss an epoch"
     counter, loss = counter.finite(), loss.finite()
     starts, first = _starts(counter)
-    # What the counter does not reach to its end is no whole epoch; one before the first point is none either.
+    starts = _with_end(starts, float(max(loss.step[-1], counter.step[-1]))) if len(loss) else starts
+    # An epoch that began before the first point is no whole one.
     inside = starts >= min(float(loss.step[0]), float(counter.step[0])) if len(loss) else np.zeros(len(starts), bool)
     if int(inside.sum()) < 3:
         return "needs 2 whole epochs"
@@ -66,6 +67,14 @@ def epochs(run: Run, points: int) -> Epochs | str:
     if min(len(found.part(i)) for i in range(found.count)) < points:
         return f"needs {points} points of train/loss an epoch"
     return found
+
+
+def _with_end(starts: FloatArray, last: float) -> FloatArray:
+    """Return the starts, and the end of the last epoch if the log reaches all but a tenth of it."""
+    if len(starts) < 2:
+        return starts
+    length = float(np.median(np.diff(starts)))
+    return np.append(starts, starts[-1] + length) if last >= starts[-1] + (1.0 - UNEVEN) * length else starts
 
 
 def _starts(counter: Series) -> tuple[FloatArray, int]:
