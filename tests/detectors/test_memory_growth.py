@@ -60,7 +60,7 @@ def test_little_growth_is_left_out_and_how_little_is_a_parameter():
 
 def test_free_memory_and_its_bandwidth_are_not_judged():
     run = run_of({"gpu_memory_free": 1000.0 * (1.0 + T), "memory_bandwidth": 1000.0 * (1.0 + T)})
-    assert judged(ID, run) == Skipped("needs memory")
+    assert judged(ID, run) == Skipped("needs memory_allocated or the like")
 
 
 def test_a_smoke_run_is_left_to_the_detectors_of_smoke_runs():

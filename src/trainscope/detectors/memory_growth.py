@@ -58,7 +58,11 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     used = [s.finite() for name, s in run.series.items() if _is_memory(name)]
     long_enough = [s for s in used if len(s) >= 3 * BLOCKS]
     if not long_enough:
-        return Skipped(f"needs {3 * BLOCKS} points of memory, such as memory_allocated" if used else "needs memory")
+        return Skipped(
+            f"needs {3 * BLOCKS} points of memory, such as memory_allocated"
+            if used
+            else "needs memory_allocated or the like"
+        )
     found = [(s, growth) for s in long_enough if (growth := _growth(run, s, params)) is not None]
     if not found:
         return []
