@@ -89,3 +89,9 @@ def test_epochs_of_uneven_length_are_not_judged():
     uneven = np.where(counter.step < 600, 0.0, counter.value)
     run = replace(run, series={**run.series, "epoch": replace(counter, value=np.maximum.accumulate(uneven))})
     assert judged(ID, run) == Skipped("needs epochs of equal length")
+
+
+def test_restarts_of_the_learning_rate_at_other_distances_explain_nothing():
+    place = np.arange(ROWS) / ROWS
+    restarts = 1e-3 * (0.01 + 0.495 * (1.0 + np.cos(np.pi * ((3.0 * place) % 1.0))))
+    assert len(findings(ID, in_epochs(falling() * batches(8), 8.0, learning_rate=restarts))) == 1

@@ -49,6 +49,8 @@ MOST_EPOCHS = 40
 SHIFTS = 999
 CYCLE = 0.05
 """Swing of the learning rate within an epoch, as a fraction of it, that explains one of the loss."""
+AGREE = 0.9
+"""Share of the epochs that have it, and how much its places in them are one (the mean resultant length)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +130,20 @@ def _mean_product(unit: FloatArray) -> FloatArray:
 
 
 def _cycles(rate: Series, cut: Epochs, skip: int) -> bool:
-    """Tell whether the learning rate goes up and down once an epoch."""
-    swings = []
+    """Tell whether the learning rate goes up at one place of most epochs."""
+    places = []
     for i in range(skip, cut.count):
-        inside = rate.value[(rate.step >= cut.starts[i]) & (rate.step < cut.starts[i + 1])]
-        if len(inside) < 3 or not np.isfinite(inside).all() or inside.max() <= 0.0:
+        inside = (rate.step >= cut.starts[i]) & (rate.step < cut.starts[i + 1])
+        value, step = rate.value[inside], rate.step[inside]
+        if len(value) < 3 or not np.isfinite(value).all() or value.max() <= 0.0:
             return False
-        rise = float((inside - np.minimum.accumulate(inside)).max())
-        swings.append(rise / float(inside.max()))
-    return float(np.median(swings)) >= CYCLE
+        rise = value - np.minimum.accumulate(value)
+        if rise.max() >= CYCLE * value.max():
+            length = cut.starts[i + 1] - cut.starts[i]
+            places.append((step[int(np.argmax(rise))] - cut.starts[i]) / length)
+    if len(places) < AGREE * (cut.count - skip):
+        return False
+    return float(np.abs(np.exp(2j * np.pi * np.array(places)).mean())) >= AGREE
 
 
 def _finding(
