@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from intervals import rate, share
 from measure import Cache
 from more_faults import MORE_FAULTS
 from ours import CHOSEN
-from owners import NOT_IN_RECORDINGS, OF_POLICIES, PLANTED, TRAINED, WHY_NOT
+from owners import INFORM, NOT_IN_RECORDINGS, OF_POLICIES, PLANTED, TRAINED, WHY_NOT
 from planted import FAULTS
 from planting import Fault
 from policies import healthy_policy
@@ -20,7 +21,7 @@ from structural import KEY, cell
 from synthetic import Setting, healthy
 
 from trainscope.core.finding import Finding, Severity
-from trainscope.core.run import Run
+from trainscope.core.run import Run, Series
 from trainscope.detectors import DETECTORS, judge
 from trainscope.detectors.base import Skipped
 from trainscope.readers import read_runs
@@ -32,7 +33,11 @@ ROWS, BLOCK = 2_000, 20
 
 
 def alarms(run: Run) -> list[Finding]:
-    return [f for f in judge(run, CHOSEN).findings if f.severity >= Severity.WARNING]
+    return [f for f in judge(run, CHOSEN).findings if f.severity >= Severity.WARNING or f.detector in INFORM]
+
+
+def _is_flagged(found: list[Finding]) -> bool:
+    return any(f.severity >= Severity.WARNING for f in found)
 
 
 def by_themselves(run: Run) -> list[str]:
@@ -46,7 +51,7 @@ def by_themselves(run: Run) -> list[str]:
 
 
 def healthy_runs(seed: int, runs: int, cache: Cache) -> dict[str, Any]:
-    """Judge healthy logs with learning rate, gradient norm, time and evaluations; count alarms by detector."""
+    """Judge healthy logs with rate, gradient norm, times, memory, epochs and evaluations; count alarms by detector."""
     return _counted("healthy", _healthy, seed, runs, cache)
 
 
@@ -65,7 +70,7 @@ def _counted(kind: str, make: Callable[[int, int], Run], seed: int, runs: int, c
             found = [alarms(run) for run in made]
             counts = collections.Counter(f.detector for one in found for f in one)
             rows = sum(max(map(len, run.series.values())) for run in made)
-            cache.put(key, {"alarms": dict(counts), "flagged": sum(map(bool, found)), "steps": rows})
+            cache.put(key, {"alarms": dict(counts), "flagged": sum(map(_is_flagged, found)), "steps": rows})
         by_detector.update(cache.get(key)["alarms"])
         flagged += cache.get(key)["flagged"]
         steps += cache.get(key).get("steps", BLOCK * ROWS)
@@ -78,7 +83,23 @@ def _policy(seed: int, i: int) -> Run:
 
 def _healthy(seed: int, i: int) -> Run:
     setting = Setting(ROWS, *NOISE, sd=LEVELS[i % len(LEVELS)])
-    return healthy(np.random.default_rng([seed, 3, i]), setting)
+    run = healthy(np.random.default_rng([seed, 3, i]), setting)
+    return replace(run, series={**run.series, **_beside(run, np.random.default_rng([seed, 6, i]))})
+
+
+def _beside(run: Run, rng: np.random.Generator) -> dict[str, Series]:
+    """Return what many logs have beside the metrics of a healthy run: 2 to 15 epochs, waiting for data, memory."""
+    loss, seconds = run.series["train/loss"], run.series["train/step_time"].value
+    n, step = len(loss), loss.step
+    epoch = rng.uniform(2.0, 15.0) * np.arange(n) / n
+    epoch = (np.floor(epoch), np.round(epoch, 2), epoch)[int(rng.integers(3))]
+    wait = seconds * np.minimum(1.0, rng.uniform(0.005, 0.1) * np.exp(0.7 * rng.normal(size=n)))
+    settle = 1.0 - rng.uniform(0.0, 0.5) * np.exp(-np.arange(n) / rng.uniform(5.0, 0.1 * n))
+    memory = rng.uniform(800, 80_000) * settle * np.exp(rng.uniform(0.0, 0.05) * rng.normal(size=n))
+    if rng.random() < 0.5:  # the peak so far
+        memory = np.maximum.accumulate(memory)
+    values = {"epoch": epoch, "data_time": wait, "memory_allocated": memory}
+    return {name: Series(name, step, value) for name, value in values.items()}
 
 
 def planted_runs(seed: int, replicas: int, cache: Cache) -> dict[str, dict[str, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from planting import LOSS_EVENTS, Fault, Planted, base, span
+from planting import LOSS_EVENTS, Fault, Planted, base, sigma, span
 from policy_faults import POLICY_FAULTS
 from synthetic import noise, with_loss
 
@@ -85,6 +85,70 @@ def lost_game(rng: np.random.Generator) -> Planted:
     return Run("synthetic", "synthetic", "synthetic", series), {"gan_imbalance"}, at, n
 
 
+def grown_noise(rng: np.random.Generator) -> Planted:
+    """Make the noise of the loss three to eight times as large from one step on, as a smaller batch does."""
+    run = base(rng, low=500)
+    x = run.series["train/loss"].value.copy()
+    at = int(rng.integers(len(x) // 2, len(x) - 150))
+    size = max(3.0 * sigma(run, at), 0.012 * abs(float(x[at])))
+    x[at:] += rng.uniform(1.0, 2.6) * size * noise(rng, len(x) - at, "gauss", 0.0)
+    return with_loss(run, x), {"oscillation"}, *span(run, at, len(x))
+
+
+def same_order(rng: np.random.Generator) -> Planted:
+    """Give every epoch the same batches in the same order: one pattern of 0.7 to 3 times the noise, 5 % at least."""
+    run = base(rng, low=600)
+    loss = run.series["train/loss"]
+    count = int(rng.integers(6, 13))
+    place = count * np.arange(len(loss)) / len(loss)
+    batch = ((place % 1.0) * (len(loss) // count)).astype(int)
+    level = float(np.median(loss.value))
+    size = rng.uniform(0.7, 3.0) * max(sigma(run, len(loss) // 2) / level, 0.05)
+    x = loss.value * (1.0 + size * noise(rng, int(batch.max()) + 1, "gauss", 0.3)[batch])
+    counter = np.floor(place) if rng.random() < 0.5 else np.round(place, 2)
+    run = replace(run, series={**run.series, "epoch": Series("epoch", loss.step, counter)})
+    return with_loss(run, x), {"epoch_order", "oscillation"}, *span(run, 0, len(x))
+
+
+def stairs(rng: np.random.Generator) -> Planted:
+    """Let the loss fall by 8 to 30 % where each of 3 to 6 epochs begins."""
+    run = base(rng, low=300)
+    loss, rate = run.series["train/loss"], run.series["learning_rate"]
+    count = int(rng.integers(3, 7))
+    place = count * np.arange(len(loss)) / len(loss)
+    level = float(rng.uniform(1.0, 3.0)) * (1.0 - rng.uniform(0.08, 0.3)) ** np.floor(place)
+    x = level * (1.0 + rng.uniform(0.005, 0.04) * noise(rng, len(loss), "gauss", 0.3))
+    smooth = Series(
+        rate.name,
+        rate.step,
+        rate.value.max() * np.minimum(np.linspace(1.0, 0.01, len(loss)), np.linspace(0.01, 30.0, len(loss))),
+    )
+    epoch = Series("epoch", loss.step, np.round(place, 2))
+    run = replace(run, series={**run.series, "epoch": epoch, "learning_rate": smooth})
+    return with_loss(run, x), {"epoch_steps"}, *span(run, len(x) // count, len(x))
+
+
+def waiting(rng: np.random.Generator) -> Planted:
+    """Log a loading time of 25 to 90 % of the step."""
+    run = base(rng)
+    step = run.series["train/step_time"]
+    wait = step.value * np.clip(rng.uniform(0.25, 0.9) + 0.05 * rng.normal(size=len(step)), 0.0, 1.0)
+    run = replace(run, series={**run.series, "data_time": Series("data_time", step.step, wait)})
+    return run, {"data_wait"}, *span(run, 0, len(step))
+
+
+def leaking(rng: np.random.Generator) -> Planted:
+    """Let memory grow by 30 to 300 % to the end, from the start or from up to a third of the run on."""
+    run = base(rng)
+    step = run.series["train/loss"].step
+    t = np.linspace(0.0, 1.0, len(step))
+    at = rng.uniform(0.0, 0.33)
+    grown = 1.0 + rng.uniform(0.3, 3.0) * np.clip((t - at) / (1.0 - at), 0.0, None)
+    value = rng.uniform(800, 80_000) * grown * (1.0 + rng.uniform(0.0, 0.002) * rng.normal(size=len(step)))
+    run = replace(run, series={**run.series, "memory_allocated": Series("memory_allocated", step, value)})
+    return run, {"memory_growth"}, *span(run, int(at * len(step)), len(step))
+
+
 MORE_FAULTS: tuple[Fault, ...] = (
     unrecovered,
     gone_to_zero,
@@ -93,4 +157,9 @@ MORE_FAULTS: tuple[Fault, ...] = (
     collapsed_policy,
     lost_game,
     *POLICY_FAULTS,
+    grown_noise,
+    same_order,
+    stairs,
+    waiting,
+    leaking,
 )

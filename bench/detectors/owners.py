@@ -12,7 +12,9 @@ PLANTED: Mapping[str, tuple[str, ...]] = {
     "spikes": ("spike_point", "spike_decay", "spike_early"),
     "loss_shift": ("level_shift",),
     "plateau": ("flat", "stuck"),
-    "oscillation": ("oscillating",),
+    "oscillation": ("oscillating", "grown_noise"),
+    "epoch_order": ("same_order",),
+    "epoch_steps": ("stairs",),
     "overfitting": ("overfit",),
     "eval_noise": ("noisy_evaluation",),
     "loss_floor": ("leak",),
@@ -29,6 +31,8 @@ PLANTED: Mapping[str, tuple[str, ...]] = {
     "lr_schedule": ("rate_jump", "rate_restart"),
     "lr_zero": ("rate_zero",),
     "throughput": ("slower",),
+    "data_wait": ("waiting",),
+    "memory_growth": ("leaking",),
     "step_order": ("missing_rows",),
 }
 """Detector to faults of ``bench/planted.py``, ``more_faults.py`` and ``policy_faults.py`` that are its own."""
@@ -40,6 +44,8 @@ OF_POLICIES = frozenset({
 
 NOT_IN_RECORDINGS = OF_POLICIES | {"reward_collapse", "reward_hacking"}
 """Detectors that skip every recording of the bench, which is of language models: a 0 there would say nothing."""
+INFORM = frozenset({"epoch_steps", "data_wait"})
+"""Detectors that only inform: what they say of a healthy log counts as a false alarm of theirs all the same."""
 
 TRAINED: Mapping[str, tuple[str, ...]] = {
     "parameters_not_training": ("left_out_block",),

@@ -238,10 +238,46 @@ def _unmet() -> Planted:
     return Planted(run_of({"train/loss": falling()}), 2000, Severity.ERROR, params=params)
 
 
+def in_epochs(loss: FloatArray, count: float, whole: bool = True, **other: FloatArray) -> Run:
+    """Return a run of `count` epochs, counted in whole numbers or as a share that is rounded to two digits."""
+    place = count * np.arange(len(loss)) / len(loss)
+    return run_of({"train/loss": loss, "epoch": np.floor(place) if whole else np.round(place, 2), **other})
+
+
+def batches(count: int, sd: float = 0.05, seed: int = 13, n: int = ROWS) -> FloatArray:
+    """Return factors of a loss whose batches come in one order in each of `count` epochs."""
+    each = 1.0 + sd * noise(np.random.default_rng(seed), n // count, "gauss", 0.0)
+    return np.asarray(np.resize(each, n))
+
+
+def stairs(count: int, drop: float = 0.2, n: int = ROWS, seed: int = 14, sd: float = 0.01) -> FloatArray:
+    """Return a loss that falls by `drop` where each epoch begins."""
+    place = np.floor(count * np.arange(n) / n)
+    return np.asarray(2.0 * (1.0 - drop) ** place * (1.0 + sd * noise(np.random.default_rng(seed), n, "gauss", 0)))
+
+
+def _order() -> Planted:
+    return Planted(in_epochs(falling() * batches(8), 8.0), at(100), Severity.WARNING)
+
+
+def _stairs() -> Planted:
+    return Planted(in_epochs(stairs(4), 4.0), at(100), Severity.INFO)
+
+
+def _waiting() -> Planted:
+    seconds = 0.5 * (1.0 + 0.03 * np.abs(noise(np.random.default_rng(15), ROWS, "gauss", 0)))
+    return Planted(run_of({"train/step_time": seconds, "data_time": 0.4 * seconds**2}), at(20), Severity.INFO)
+
+
+def _leak() -> Planted:
+    return Planted(run_of({"memory_allocated": np.linspace(1000.0, 2000.0, ROWS)}), at(40), Severity.WARNING, slack=200)
+
+
 PLANTED: Mapping[str, Planted] = {
     "non_finite": _nan(), "zero_loss": _zero(), "divergence": _divergence(), "unrecovered_spike": _unrecovered(),
     "spikes": _spike(), "loss_shift": _shift(), "plateau": _flat(), "oscillation": _swing(),
     "overfitting": _overfitting(), "eval_noise": _eval_noise(), "loss_floor": _floor(), "grad_norm": _burst(),
     "grad_vanishing": _vanished(), "lr_schedule": _rate_jump(), "lr_zero": _rate_zero(), "throughput": _slow(),
+    "epoch_order": _order(), "epoch_steps": _stairs(), "data_wait": _waiting(), "memory_growth": _leak(),
     "step_order": _gap(), "expectation": _unmet(), "reward_collapse": _collapse(), "gan_imbalance": _won(),
 }  # fmt: skip

@@ -128,7 +128,7 @@ def test_known_false_positive_a_fine_tuning_that_starts_from_a_solved_task():
 def test_a_slow_growth_over_half_of_the_run_is_information():
     growing = norms() * np.exp(np.maximum(0.0, np.linspace(-0.7, 1.6, ROWS)))
     (finding,) = grad_norm(growing)
-    assert (finding.severity, finding.title) == (Severity.INFO, "Gradient norm drifts up")
+    assert (finding.severity, finding.title) == (Severity.INFO, "Gradient norm grows")
 
 
 def test_a_growth_that_is_as_large_but_short_passes():

@@ -27,15 +27,30 @@ def test_a_held_out_loss_that_turned_is_found_at_its_best(rise):
     assert "while train/loss does not" in found.message
 
 
-@pytest.mark.parametrize("rise", [0.0, 0.02, 0.05])
+@pytest.mark.parametrize("rise", [0.0, 0.005])
 def test_a_rise_that_decides_nothing_is_left_out(rise):
     assert findings("overfitting", run_of({"train/loss": falling(), "eval/loss": held_out(rise)})) == []
 
 
+@pytest.mark.parametrize("rise", [0.03, 0.05])
+def test_a_small_and_sure_rise_says_which_checkpoint_to_take(rise):
+    found = only("overfitting", run_of({"train/loss": falling(), "eval/loss": held_out(rise)}))
+    assert (found.severity, found.title) == (Severity.INFO, "Best checkpoint is not the last")
+    assert 0.01 <= found.evidence["rise"] < rise
+    assert f"Use the checkpoint of step {found.start_step}" in found.fixes[0]
+    assert "is not overfitting yet" in found.message
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_of_many_noisy_evaluations_is_no_better_checkpoint(seed):
+    assert findings("overfitting", run_of({"eval/loss": held_out(0.0, n=80, sd=0.02, seed=seed)})) == []
+
+
 def test_how_large_a_rise_counts_is_a_parameter():
     run = run_of({"train/loss": falling(), "eval/loss": held_out(0.06)})
-    assert findings("overfitting", run) == []
-    assert len(findings("overfitting", run, rise=0.03)) == 1
+    assert only("overfitting", run).severity is Severity.INFO
+    assert only("overfitting", run, rise=0.03).severity is Severity.WARNING
+    assert findings("overfitting", run, mild=0.2) == []
     assert findings("overfitting", run, rise=0.03, sigmas=500.0) == []
 
 

@@ -20,8 +20,9 @@ from .runs import PLANTED, ROWS, findings, judged, run_of, scaled
 IDS = [d.id for d in DETECTORS if d.id in PLANTED]
 SEEDS = range(20)
 NOISE = ("gauss", "t3", "laplace", "lognormal")
-IN_UNITS_OF_ITS_OWN = {"loss_floor", "expectation", "throughput"}
-"""loss_floor knows what a cross-entropy starts at, throughput knows seconds; an expectation is the user's number."""
+IN_UNITS_OF_ITS_OWN = {"loss_floor", "expectation", "throughput", "epoch_order", "epoch_steps"}
+"""loss_floor knows what a cross-entropy starts at, throughput knows seconds, epochs are counted; an expectation is the
+user's number."""
 METRICS = ("train/loss", "eval/loss", "train/grad_norm", "learning_rate", "train/step_time")
 EXPECT = {"expectation": {"expect": ("train/loss last < 1000000",)}}
 

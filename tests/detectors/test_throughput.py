@@ -123,3 +123,18 @@ def test_known_false_positive_a_curriculum_of_growing_sequences():
     """Each step does twice the work from the middle on, and takes twice as long."""
     found = only("throughput", run_of({"train/step_time": slow(200)}))
     assert found.severity is Severity.WARNING
+
+
+def test_a_step_that_does_as_much_more_is_not_slow():
+    grown = np.linspace(1.0, 3.0, ROWS)
+    time = 0.5 * grown
+    assert len(findings("throughput", run_of({"train/step_time": time}))) == 1
+    assert findings("throughput", run_of({"train/step_time": time, "seq_len": 512.0 * grown})) == []
+    counted = np.cumsum(512.0 * grown)
+    assert findings("throughput", run_of({"train/step_time": time, "consumed tokens": counted})) == []
+
+
+def test_a_step_that_does_the_same_is_slow():
+    time = 0.5 * np.where(np.arange(ROWS) < 240, 1.0, 2.0)
+    run = run_of({"train/step_time": time, "seq_len": 512.0 * np.linspace(1.0, 1.2, ROWS)})
+    assert len(findings("throughput", run)) == 1

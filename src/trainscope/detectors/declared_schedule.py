@@ -5,13 +5,15 @@ What it finds
     steps, a scheduler that never steps, and, where the settings give its shape, any step at which the learning
     rate is off it; with the likely factor: micro-batches, processes, epochs.
 Algorithm
-    Exact, from a smoke run. Declared is, in this order: the parameters below, from the settings file; a trainer's
+    Exact. Of a smoke run, declared is, in this order: the parameters below, from the settings file; a trainer's
     own settings (transformers, Lightning); parsed arguments whose names say their unit (``--warmup-steps``,
     ``--max-steps``; ``--epochs`` times the batches of the training loader). What the scheduler says of itself (its
     ``T_max``, ``total_steps``, ``total_iters``, or ``num_training_steps`` of its function) over the pace at which
     it was stepped is its length in optimizer steps. Where none says so, a learning rate that falls along a line or
     half a cosine tells where it heads for 0 (a warning at most). Only the recorded steps are judged, and nothing is
-    where nothing is declared.
+    where nothing is declared. Of a log, the settings beside it are judged where they say a linear, cosine or constant
+    schedule whole (``lr_scheduler_type``, ``learning_rate``, ``max_steps``, ``warmup_steps`` or ``warmup_ratio``): a
+    tenth of the points must be off, and the usual mistake that fits them all is named.
 Parameters
     deviation: largest relative difference from what is declared.
     warmup_steps: declared length of the warm-up in optimizer steps; 0 is not declared here.
@@ -42,6 +44,7 @@ import numpy as np
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import FloatArray, Run, Series
 from trainscope.detectors.base import Detector, Skipped, needs_smoke, number
+from trainscope.detectors.engine.plan import FEWEST, SHARE, Plan, curve, explained, off, planned
 from trainscope.detectors.engine.schedule import Schedule, read
 
 RATE = "learning_rate"
@@ -67,11 +70,14 @@ class Params:
 def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     """Return one finding for each part of the schedule that is not as declared."""
     skip = needs_smoke(run, RATE)
-    if skip is not None:
+    plan = planned(run) if skip is not None and run.x_axis == "step" else None
+    if skip is not None and plan is None:
         return skip
     rate = run.get(RATE)
     if rate is None or len(rate) < 10:
         return Skipped(f"needs 10 points of {RATE}")
+    if plan is not None:
+        return _against(run, rate.finite(), plan, params)
     schedule = read(run, params.warmup_steps, params.total_steps)
     if params.shape not in SHAPES:
         return Skipped(f"shape {params.shape!r} is none of {', '.join(SHAPES[1:])}")
@@ -90,7 +96,7 @@ def _curve(rate: Series, schedule: Schedule, params: Params) -> list[Finding]:
     if params.shape != "constant" and total <= warm:
         return []
     step: FloatArray = rate.step.astype(np.float64)
-    curves = [expected(step + shift, warm, total, peak, params.shape) for shift in (0.0, 1.0)]
+    curves = [curve(step + shift, warm, total, peak, params.shape) for shift in (0.0, 1.0)]
     off = np.min([np.abs(rate.value - c) - params.deviation * np.maximum(c, 0.02 * peak) for c in curves], axis=0)
     wrong = np.flatnonzero(off > 0)
     if len(wrong) <= 1:
@@ -104,20 +110,26 @@ def _curve(rate: Series, schedule: Schedule, params: Params) -> list[Finding]:
     return [_finding(rate, text, "shape", int(wrong[0]), int(wrong[-1]), float(curves[0][worst]))]
 
 
-def expected(step: FloatArray, warm: float, total: float, peak: float, shape: str) -> FloatArray:
-    """Return the learning rates of a linear warm-up and a decay to 0.
-
-    Parameters
-    ----------
-    step : (n,)
-        Optimizer steps from 0.
-    warm, total : float
-        Lengths in optimizer steps.
-    """
-    place = np.clip((step - warm) / max(total - warm, 1.0), 0.0, 1.0)
-    decay = {"constant": np.ones_like(place), "linear": 1.0 - place, "cosine": 0.5 * (1.0 + np.cos(np.pi * place))}
-    curve: FloatArray = peak * np.where(step < warm, step / max(warm, 1.0), decay[shape])
-    return curve
+def _against(run: Run, rate: Series, plan: Plan, params: Params) -> list[Finding]:
+    """Judge the learning rate of a log by the settings beside it; a warning, since they may be those of another run."""
+    since = max((n.start_step or 0 for n in run.notes if n.kind == "rewind"), default=0)
+    kept = rate.step >= since  # a resume may have changed the plan
+    rate = Series(rate.name, rate.step[kept], rate.value[kept])
+    wrong = np.flatnonzero(off(rate, plan, params.deviation))
+    if len(wrong) < max(FEWEST, SHARE * len(rate)):
+        return []
+    worst = int(wrong[np.argmax(np.abs(rate.value[wrong] - plan.at(rate.step[wrong].astype(np.float64))))])
+    wanted = float(plan.at(rate.step[worst : worst + 1].astype(np.float64))[0])
+    reason = explained(run, rate, plan, params.deviation)
+    length = f", {number(plan.total)} steps" if plan.total else ""
+    text = (
+        f"{RATE} is {number(float(rate.value[worst]))} at step {int(rate.step[worst])}, the settings beside the log "
+        f"plan {number(wanted)} ({plan.shape}, warm-up {number(plan.warmup)}{length}, peak {number(plan.peak)}); "
+        f"{len(wrong)} of {len(rate)} points are off by more than {params.deviation:.0%}"
+        + (f": {reason}" if reason else "")
+    )
+    finding = _finding(rate, text, reason or "settings", int(wrong[0]), int(wrong[-1]), wanted)
+    return [replace(finding, severity=Severity.WARNING)]
 
 
 def _unused(rate: Series, schedule: Schedule) -> Finding | None:

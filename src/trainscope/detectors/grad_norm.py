@@ -156,10 +156,11 @@ def _drift(norm: Series, params: Params) -> list[Finding]:
         Finding(
             detector="grad_norm",
             severity=Severity.WARNING if strong else Severity.INFO,
-            title="Gradient norm drifts up",
+            title="Gradient norm drifts up" if strong else "Gradient norm grows",
             message=(
                 f"{norm.name} grew from {number(float(np.exp(level)))} to {number(float(np.exp(last)))} "
                 f"({number(float(np.exp(last - level)))} times) from step {start} on."
+                + ("" if strong else " That is usual in long runs while the loss falls.")
             ),
             metric=norm.name,
             start_step=start,

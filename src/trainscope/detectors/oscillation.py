@@ -22,7 +22,8 @@ False positives
     too, but by less (a public run with grouped lengths: 6 %).
 Misses
     Irregular bouncing that was there from the start: it cannot be told from noise of a small batch without a baseline.
-    Noise that grows by little and little, and noise that grew less than twofold.
+    Noise that grows by little and little, noise that grew less than twofold, and noise no larger than the run had while
+    its loss was high.
 Reference
     R. A. Fisher, "Tests of significance in harmonic analysis", Proc. R. Soc. A 125, 1929.
 """

@@ -8,8 +8,10 @@ Algorithm
     is measured from second differences, and most of the evaluations after the best must lie above it.
     If the training loss rises with it, since the best evaluation or since the one before the steepest rise, the
     run diverges or never came back from a spike: `divergence` and its kin say so instead.
+    A rise of `mild` to `rise` that is as sure is an information: it decides which checkpoint to take.
 Parameters
     rise: smallest rise over the best, as a fraction.
+    mild: smallest rise that is told as an information, as a fraction: the last checkpoint is not the best.
     sigmas: smallest rise in standard errors of the noise.
 False positives
     A held-out set of another domain during domain adaptation.
@@ -41,6 +43,8 @@ class Params:
     """How far above its best the held-out loss must be."""
 
     rise: float = 0.08
+    """As a fraction of the best: less is no reason to stop a run."""
+    mild: float = 0.01
     """As a fraction of the best: less rarely decides which checkpoint is taken."""
     sigmas: float = 5.0
     """Standard errors of the evaluation noise."""
@@ -60,7 +64,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     if not turned:
         return []
     loss, turn = max(turned, key=lambda pair: (pair[1][2] - pair[1][1]) / abs(pair[1][1]))
-    return [_finding(run, loss, *turn, others=len(turned) - 1)]
+    grave = (turn[2] - turn[1]) >= params.rise * abs(turn[1])
+    return [_finding(run, loss, *turn, others=len(turned) - 1, grave=grave)]
 
 
 def _turn(value: FloatArray, params: Params) -> tuple[int, float, float, float] | None:
@@ -75,9 +80,10 @@ def _turn(value: FloatArray, params: Params) -> tuple[int, float, float, float] 
         return None
     noise = max(difference_sigma(value[max(0, best - n // 2) :]), 1e-4 * abs(level))
     rise = last - level
-    if rise < params.rise * abs(level) or rise <= 0:
+    if rise < min(params.rise, params.mild) * abs(level) or rise <= 0:
         return None
-    enough = min(0.3 * rise, max(params.rise * abs(level), 3.0 * noise))
+    least = params.rise if rise >= params.rise * abs(level) else params.mild
+    enough = min(0.3 * rise, max(least * abs(level), 3.0 * noise))
     late = after[len(after) // 2 :]
     sigmas = rise / (noise * np.sqrt(2.0 / 3.0))
     if sigmas < params.sigmas or np.mean(late > level + enough) < 0.8:
@@ -103,19 +109,22 @@ def _train_rises(run: Run, since: int) -> bool:
     return now > then + 0.05 * abs(then)
 
 
-def _finding(run: Run, loss: Series, best: int, level: float, last: float, sigmas: float, others: int) -> Finding:
+def _finding(
+    run: Run, loss: Series, best: int, level: float, last: float, sigmas: float, *, others: int, grave: bool
+) -> Finding:
     start, end = int(loss.step[best]), int(loss.step[-1])
     train = run.get("train/loss")
     falls = f" while {train.name} does not" if train is not None else ""
     rise = (last - level) / abs(level)
     also = f" So do {others} more evaluation losses." if others else ""
+    rest = "" if grave else " The run is not overfitting yet, and the last checkpoint is not its best."
     return Finding(
         detector="overfitting",
-        severity=Severity.WARNING,
-        title="Overfitting",
+        severity=Severity.WARNING if grave else Severity.INFO,
+        title="Overfitting" if grave else "Best checkpoint is not the last",
         message=(
-            f"{loss.name} was best at step {start} (a level of {number(level)}) and has risen by {rise:.0%} to "
-            f"a level of {number(last)} at step {end}{falls}.{also}"
+            f"{loss.name} was best at step {start} (a level of {number(level)}) and has risen by "
+            f"{rise:.{0 if grave else 1}%} to a level of {number(last)} at step {end}{falls}.{also}{rest}"
         ),
         metric=loss.name,
         start_step=start,

@@ -10,13 +10,14 @@ Algorithm
     stretch must be 5 standard errors of the blocks. Slow first blocks (compilation) are ignored. A
     stretch that cost less than `lost_seconds` in all is an information, where the log tells seconds, unless
     it is the last quarter of the run or more, and 2.5 times as slow: no neighbour on a machine is that steady.
+    Where the log says what a step does (tokens, sequence length, batch size), one that does as much more is not slow.
 Parameters
     slower: smallest ratio of the step time.
     lost_seconds: smallest loss of time worth a warning.
 False positives
-    A curriculum of growing sequence length logged as step time. Shared machines.
+    A curriculum of growing sequence length whose length is not logged. Shared machines.
 Misses
-    A run that is slow from the first step to the last: compare with a baseline.
+    A run that is slow from the first step to the last: compare with a baseline. A creep of less than `slower` in all.
 Reference
     unsloth#1321 and wandb#3701 for the kind of incident.
 """
@@ -31,6 +32,7 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.core.robust import block_medians, difference_sigma, stretches
 from trainscope.core.run import Run, Series
 from trainscope.detectors.base import Detector, Skipped, number
+from trainscope.detectors.engine.workload import work_at
 
 STEADY = 2.5
 """Ratio from which a slow end of a run counts however short the run is; of 260 recordings on a machine that others
@@ -59,7 +61,19 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
     if len(series) < 30:
         return Skipped(f"needs 30 points of {name}, has {len(series)}")
     found = _slow(series, params.slower * factor)
-    return [] if found is None else [_finding(name, series, *found, params.lost_seconds)]
+    if found is None or (name not in _RATES and _does_more(run, series, *found, params.slower)):
+        return []
+    return [_finding(name, series, *found, params.lost_seconds)]
+
+
+def _does_more(run: Run, series: Series, begin: int, end: int, usual: float, level: float, slower: float) -> bool:
+    """Tell whether the steps of a slow stretch are not slow for the tokens or samples that the log says they have."""
+    work = work_at(run, series.step)
+    if work is None:
+        return False
+    fast = np.flatnonzero(series.value <= usual)
+    more = float(np.median(work[begin : end + 1]) / np.median(work[fast]))
+    return level / usual < slower * more
 
 
 def _step_time(run: Run) -> tuple[str, Series, float] | None:

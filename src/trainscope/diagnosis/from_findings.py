@@ -54,6 +54,7 @@ TOLD: Mapping[str, Told] = {
     "loss_shift": Told(Stage.LOSS),
     "plateau": Told(Stage.LOSS, _STATE),
     "oscillation": Told(Stage.LOSS, _STATE),
+    "epoch_order": Told(Stage.DATA, _STATE),
     "overfitting": Told(Stage.EVAL, _STATE),
     "train_eval_gap": Told(Stage.EVAL, _STATE),
     "loss_floor": Told(Stage.LOSS, _STATE),

@@ -1,20 +1,22 @@
 """One event, one warning: findings that tell again, on another metric, what a finding tells already.
 
 A loss that jumps and a gradient norm that explodes at the same steps are one incident, and so are a player that has
-won and its opponent's rising loss, or preferences that are not learned and a loss that stays at ln 2. The finding on
-the metric that matters keeps its severity; the other one becomes info that names it, so that its numbers stay as
-evidence while the count of warnings is that of events.
+won and its opponent's rising loss, preferences that are not learned and a loss that stays at ln 2, or batches in one
+order and a loss that swings with them. The finding on the metric that matters, or with the reason, keeps its severity;
+the other one becomes info that names it, so that its numbers stay as evidence while the count of warnings is that of
+events.
 What only the gradient shows, or shows before the loss does, stays a warning: it is the only sign, or the first. What
 happens inside the optimizer is the evidence of what is found beside it, before or after.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from trainscope.core.facts import is_smoke
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run
 
@@ -27,6 +29,12 @@ CAUSES = {
     "stale_moments": frozenset({"optimizer_state", "bad_batch", "update_norm", *INCIDENTS}),
 }
 """Detectors of the inside of an optimizer, a layer or a scaler, and those that say near by why, or what came of it."""
+EXPLAINED: Mapping[str, frozenset[str]] = {
+    "plateau": frozenset({"preference_margin"}),
+    "oscillation": frozenset({"epoch_order"}),
+    "declared_schedule": frozenset({"lr_schedule", "lr_zero"}),
+}
+"""Detectors of how a whole run is, and those that say the same of it with its reason."""
 REACH = 20
 """Steps between the first signs of one incident; public postmortems tell of 4 (BLOOM) to 8 (stale second moments)."""
 INTERVALS = 3
@@ -34,7 +42,7 @@ INTERVALS = 3
 
 
 def told_once(run: Run, findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings in their order, those that repeat another one as info.
+    """Return the findings in their order, those that repeat another one as info; flat stairs are not told at all.
 
     Parameters
     ----------
@@ -43,21 +51,24 @@ def told_once(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     findings : sequence of Finding
         Of all detectors.
     """
+    if any(f.detector == "epoch_steps" for f in findings):  # each stair is flat, and that is all there is to it
+        findings = [f for f in findings if f.detector != "plateau"]
     grave = [f for f in findings if f.severity >= Severity.WARNING]
     jumps = [f for f in grave if f.detector in INCIDENTS]
     near = {id: [f for f in grave if f.detector in known] for id, known in CAUSES.items()}
     games = [f for f in grave if f.detector == "gan_imbalance"]
-    coins = [f for f in grave if f.detector == "preference_margin"]
+    states = {name: [f for f in grave if f.detector in of] for name, of in EXPLAINED.items()}
     reach = _reach(run)
-    return [f if f.severity < Severity.WARNING else _once(f, jumps, games, coins, near, reach) for f in findings]
+    return [f if f.severity < Severity.WARNING else _once(run, f, jumps, games, states, near, reach) for f in findings]
 
 
 def _once(
+    run: Run,
     finding: Finding,
     jumps: list[Finding],
     games: list[Finding],
-    coins: list[Finding],
-    near: dict[str, list[Finding]],
+    states: Mapping[str, list[Finding]],
+    near: Mapping[str, list[Finding]],
     reach: int,
 ) -> Finding:
     if finding.detector in near and (finding.layer is not None or finding.detector != "grad_vanishing"):
@@ -65,8 +76,8 @@ def _once(
         return _part_of(finding, next(others, None))
     if finding.detector == "grad_norm" and "points" in finding.evidence and "ratio" in finding.evidence:
         return _part_of(finding, next((f for f in jumps if _meet(finding, f, 0)), None))
-    if finding.detector == "plateau":
-        return _part_of(finding, next(iter(coins), None))
+    if finding.detector in EXPLAINED and not (finding.detector == "declared_schedule" and is_smoke(run)):
+        return _part_of(finding, next(iter(states[finding.detector]), None))
     if finding.detector in INCIDENTS:
         return _part_of(finding, next((f for f in games if _is_player(finding, f) and _meet(finding, f, reach)), None))
     return finding
