@@ -102,8 +102,8 @@ def _shows(sign: Sign, groups: list[tuple[Sign, ...]]) -> bool:
 def _states(signs: Sequence[Sign], incidents: list[tuple[Sign, ...]]) -> list[tuple[Sign, ...]]:
     """Return one group for each exact fault; symptoms go with the first of them, or are one group of their own.
 
-    A fault that explains an incident goes with it. What a comparison shows of a fault that is known goes with that. A symptom against the baseline that begins after an
-    incident, with no exact fault before, goes with the incident.
+    A fault that explains an incident goes with it, what a comparison shows of a known fault with that fault. A symptom
+    against the baseline that begins after an incident, with no exact fault before, goes with the incident.
     """
     exact = [s for s in ordered(signs) if s.detector in EXACT or s.stage is Stage.SCHEDULE]
     symptoms = [s for s in signs if s not in exact]
