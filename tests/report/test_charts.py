@@ -206,6 +206,20 @@ def test_metrics_with_findings_come_first_and_the_rest_is_counted(analysis: Anal
     assert len(panels.small) + panels.left_out == 23
 
 
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [("train/step_time", "s"), ("batch/token_entropy", "nat"), ("learning_rate", None), ("mine", None)],
+)
+def test_a_unit_stands_beside_the_name_of_what_has_one(analysis: Analysis, name: str, unit: str | None):
+    (entry,) = analysis.document.runs
+    run, step = analysis.runs[entry.id], np.arange(10)
+    panels = panels_for(
+        entry, Run(run.name, run.source, run.format, {**run.series, name: Series(name, step, step + 1.0)})
+    )
+    (panel,) = [p for p in panels.small if p.title == name]
+    assert panel.wide.hints == panel.narrow.hints == (() if unit is None else (unit,))
+
+
 def test_a_number_that_never_changes_takes_no_room_from_one_that_does(analysis: Analysis):
     (entry,) = analysis.document.runs
     run, step = analysis.runs[entry.id], np.arange(10)
