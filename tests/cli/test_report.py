@@ -113,6 +113,16 @@ def test_two_steps_are_compared_in_either_order(root: Path, capsys: pytest.Captu
     assert [row["divergence"] for row in rows] == [0.0, 0.0]
 
 
+def test_roots_that_a_shell_made_of_a_pattern_are_all_compared(root: Path, capsys: pytest.CaptureFixture[str]):
+    one, two, three = sorted(str(p) for p in root.iterdir())[:3]
+    assert run(["report", "--runs", one, "--runs", two, "--runs", three, "--format", "json"]) == ExitCode.PASS
+    named = capsys.readouterr().out
+    assert run(["report", "--runs", one, two, three, "--format", "json"]) == ExitCode.PASS
+    assert capsys.readouterr().out == named
+    survey = json.loads(named)["survey"]
+    assert survey["broken"] + survey["stable"] == 3
+
+
 def test_many_runs_are_compared_and_written_to_a_file(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,6 +153,8 @@ def test_a_member_that_cannot_be_read_is_named_and_the_exit_code_says_so(
     [
         ([], "give either --run PATH or --runs ROOT", ExitCode.CANNOT_JUDGE),
         (["--run", "a", "--runs", "b"], "give either --run PATH or --runs ROOT", ExitCode.CANNOT_JUDGE),
+        (["a"], "give either --run PATH or --runs ROOT before a", ExitCode.CANNOT_JUDGE),
+        (["--run", "a", "b"], "--run is of one run; for b too give --runs a b", ExitCode.CANNOT_JUDGE),
         (["--runs", "a", "--diff", "1:2"], "give it with --run", ExitCode.CANNOT_JUDGE),
         (["--run", "a", "--diff", "1-2"], "give two different steps, such as 100:250", ExitCode.CANNOT_JUDGE),
         (["--run", "a", "--diff", "7:7"], "give two different steps, such as 100:250", ExitCode.CANNOT_JUDGE),

@@ -20,7 +20,9 @@ def test_the_first_layer_to_die_is_named():
     assert finding.layer == "b.relu"
     assert 40 <= finding.start_step < 60
     assert finding.evidence["layers"] == 2
-    assert "up to 90 %" in finding.message
+    assert "In layers a.relu, b.relu, up to 90 % of the units are 0" in finding.message
+    # Of a Sequential a layer's name is a number, which must not read as a count.
+    assert "In layer 1, up to 90 % of the units" in single(ID, dead(**{"1": 0.1 + ones(40, value=0.8)})).message
 
 
 def test_a_layer_that_was_born_sparse_is_not_dying():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from trainscope.core.finding import Severity
-from trainscope.detectors.base import Skipped
+from trainscope.detectors.base import Skipped, number
 
 from .runs import ROWS, at, falling, findings, judged, only, run_of
 
@@ -25,6 +25,9 @@ def test_a_cross_entropy_that_is_near_0_at_once_is_found(first):
     assert found.start_step == at(0)
     assert found.end_step == found.peak_step == at(int(np.argmax(x <= limit)))
     assert found.evidence["limit"] == pytest.approx(limit)
+    reached = float(x[int(np.argmax(x <= limit))])
+    assert found.evidence["value"] == reached
+    assert f" to {number(reached)} by step {at(int(np.argmax(x <= limit)))} " in found.message
 
 
 @pytest.mark.parametrize(

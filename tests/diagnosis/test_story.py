@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from trainscope.core.finding import Finding, Severity
 from trainscope.core.run import Run, Series
@@ -130,3 +131,47 @@ def test_a_layer_that_moves_only_after_the_loss_is_not_named_as_the_first():
 
     assert placed(0) == "b.fc.weight"
     assert placed(5) is None
+
+
+def lasting(detector: str, end: int = STEPS - 1) -> Finding:
+    return Finding(detector, Severity.ERROR, "A fault", "A fault of all along.", start_step=1, end_step=end)
+
+
+def blown_up() -> Run:
+    """Return a run whose loss turns and rises for good, with a gradient that grows from then on."""
+    series, after = healthy(), np.clip(np.arange(STEPS) - AT, 0, None)
+    series["train/loss"] = series["train/loss"] * np.exp(after / 40.0)
+    series["train/grad_norm"] = series["train/grad_norm"] * np.exp(np.minimum(after / 10.0, 3.0))
+    return run_of(series)
+
+
+@pytest.mark.parametrize("fault", ["stale_gradients", "clipping"])
+def test_a_fault_that_lets_every_update_grow_explains_what_blows_up_while_it_holds(fault):
+    run = blown_up()
+    story, *others = tell(run, [*found_in(run), lasting(fault), lasting("plateau")])
+    assert others == []
+    assert {fault, "divergence", "plateau"} <= {sign.detector for sign in story.signs}
+    assert story.cause is Cause.STRUCTURE
+    assert (story.onset, story.loss_step is not None) == (1, True)
+
+
+@pytest.mark.parametrize("fault", ["eval_mode", "repeated_batches", "parameters_not_training"])
+def test_a_fault_that_lets_nothing_grow_stays_a_story_of_its_own(fault):
+    run = blown_up()
+    first, second = tell(run, [*found_in(run), lasting(fault)])
+    assert [fault in {sign.detector for sign in story.signs} for story in (first, second)] == [True, False]
+    assert "divergence" in {sign.detector for sign in second.signs}
+
+
+def test_a_fault_that_was_over_before_an_incident_is_not_its_cause():
+    run = blown_up()
+    assert len(tell(run, [*found_in(run), lasting("stale_gradients", AT // 2)])) == 2
+
+
+@pytest.mark.parametrize("made", [rate_leap, bad_batch, written_weights])
+def test_an_incident_with_a_cause_of_its_own_keeps_it_beside_such_a_fault(made):
+    run = made(0)
+    alone = tell(run, found_in(run))
+    beside = tell(run, [*found_in(run), lasting("stale_gradients")])
+    assert len(beside) == len(alone) + 1
+    assert [s.cause for s in beside[1:]] == [s.cause for s in alone]

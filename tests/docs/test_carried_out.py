@@ -133,6 +133,17 @@ def test_the_commands_of_the_documentation_run(command, tmp_path):
     assert "error:" not in done.stderr
 
 
+def test_no_command_writes_where_a_checkout_has_files():
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("needs a git checkout")
+    listed = subprocess.run([git, "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    own = {line.split("/")[0] for line in listed}
+    written = {out for page in PAGES for command in commands(page) for out in re.findall(r"--out (\S+)", command)}
+    assert len(written) > 3
+    assert {out for out in written if out.split("/")[0] in own} == set()
+
+
 @pytest.mark.slow
 def test_the_demo_runs_from_the_examples_alone(tmp_path):
     make = shutil.which("make")

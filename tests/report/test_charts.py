@@ -206,6 +206,34 @@ def test_metrics_with_findings_come_first_and_the_rest_is_counted(analysis: Anal
     assert len(panels.small) + panels.left_out == 23
 
 
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [("train/step_time", "s"), ("batch/token_entropy", "nat"), ("learning_rate", None), ("mine", None)],
+)
+def test_a_unit_stands_beside_the_name_of_what_has_one(analysis: Analysis, name: str, unit: str | None):
+    (entry,) = analysis.document.runs
+    run, step = analysis.runs[entry.id], np.arange(10)
+    panels = panels_for(
+        entry, Run(run.name, run.source, run.format, {**run.series, name: Series(name, step, step + 1.0)})
+    )
+    (panel,) = [p for p in panels.small if p.title == name]
+    assert panel.wide.hints == panel.narrow.hints == (() if unit is None else (unit,))
+
+
+def test_a_number_that_never_changes_takes_no_room_from_one_that_does(analysis: Analysis):
+    (entry,) = analysis.document.runs
+    run, step = analysis.runs[entry.id], np.arange(10)
+    flat = {f"flat{i}": Series(f"flat{i}", step, np.full(10, 4.0)) for i in range(20)}
+    rate = {"learning_rate": Series("learning_rate", step, np.full(10, 1e-3))}  # that it never changed is news
+    broken = {"broken": Series("broken", step, np.full(10, np.nan))}
+    moved = {"moved": Series("moved", step, step * 1.0)}
+    panels = panels_for(entry, Run(run.name, run.source, run.format, {**run.series, **flat, **broken, **moved, **rate}))
+    titles = [p.title for p in panels.small]
+    assert {"learning_rate", "moved", "broken"} <= set(titles)
+    assert titles.index("learning_rate") < titles.index("broken") < titles.index("moved") < titles.index("flat0")
+    assert len(panels.small) + panels.left_out == 25
+
+
 def test_without_a_training_loss_the_nearest_metric_leads():
     step = np.arange(3)
 

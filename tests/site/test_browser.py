@@ -72,6 +72,30 @@ def test_a_long_list_keeps_its_names_on_a_phone(browser, built, tmp_path):
         assert overflow(page) == 0
 
 
+@pytest.mark.parametrize("size", [*SIZES, (820, 1180)], ids=lambda s: str(s[0]))
+def test_no_figure_of_the_list_is_cut_short(browser, built, tmp_path, size):
+    # 6.577e-4 that ends in dots after 6.577 reads as a loss ten thousand times as high.
+    site = tmp_path / "site"
+    shutil.copytree(built, site)
+    columns = json.loads((site / "runs.js").read_text(encoding="utf-8").removeprefix("tsRuns(").removesuffix(");\n"))
+    rows = len(columns["id"])
+    columns |= {"loss": [-1.235e-10] * rows, "status": ["error"] * rows}
+    columns |= {severity: [12] * rows for severity in ("error", "warning", "info")}
+    (site / "runs.js").write_text(f"tsRuns({json.dumps(columns)});\n", encoding="utf-8")
+    with Watched(browser, site.as_uri(), *size) as watched:
+        page = watched.open("index.html")
+        watched.until("document.querySelector('#rows td.num:not(.c-steps)').textContent === '-1.235e-10'")
+        cut = page.evaluate(
+            "[...document.querySelectorAll('#rows td')].filter(c => c.textContent && c.scrollWidth > c.clientWidth)"
+            ".map(c => c.textContent)"
+        )
+        assert cut == []
+        heights = page.evaluate("[...document.querySelectorAll('#rows tr')].map(r => r.offsetHeight)")
+        assert set(heights) == {44}  # what the scrolling list reckons with
+        assert page.locator("th[data-key=name]").bounding_box()["width"] > 100
+        assert overflow(page) == 0
+
+
 def test_hostile_names_are_text_wherever_they_stand(browser, built):
     with Watched(browser, built.as_uri()) as watched:
         page = watched.open(run_page(built, "</script>"))

@@ -10,7 +10,7 @@ from trainscope.core.errors import ConfigError, NoDataError, ReadError
 from trainscope.core.settings import Settings
 from trainscope.replay.config import load
 from trainscope.report.document import Document
-from trainscope.site import bundle
+from trainscope.site import bundle, drawing
 from trainscope.site.build import Options, build
 from trainscope.site.files import MARKER
 from trainscope.site.inputs import find
@@ -54,6 +54,20 @@ def test_only_what_changed_is_read_and_drawn_and_records_rebuild_the_site(logs, 
     assert (pruned.runs, pruned.removed, pruned.read) == (2, 1, 0)
     assert len(list((site / "runs").iterdir())) == 2
     assert b"nan" not in files(site)["runs.js"]
+
+
+def test_a_chart_that_could_not_be_drawn_in_time_is_drawn_by_the_next_build(logs, tmp_path, monkeypatch):
+    site = tmp_path / "site"
+    with monkeypatch.context() as hurried:
+        hurried.setattr(drawing, "TIMEOUT", 0.001)  # seconds for a chart, as on a machine that stood still
+        first = made(logs, site)
+    pages = [*site.glob("runs/*/index.html")]
+    assert first.undrawn > 0
+    assert any('class="undrawn"' in p.read_text() for p in pages)
+    again = made(logs, site)
+    assert (again.read, again.drawn, again.undrawn) == (0, 2, 0)
+    assert not any('class="undrawn"' in p.read_text() for p in pages)
+    assert made(logs, site).drawn == 0
 
 
 def test_older_runs_move_to_the_archive(logs, tmp_path):

@@ -142,7 +142,10 @@ def site() -> ExitCode:
     for failure in built.failures:
         say(f"warning: {failure}")
     if built.undrawn:
-        say(f"warning: {plural(built.undrawn, 'chart')} could not be drawn; the pages have the numbers in their place")
+        say(
+            f"warning: {plural(built.undrawn, 'chart')} could not be drawn; the pages have the numbers in their place "
+            "until the next build, which tries again"
+        )
     say(f"{out}: {plural(built.runs, 'run')}, {built.size / 1e6:.1f} MB")
     _set_outputs({"path": str(out), "runs": str(built.runs)})
     return ExitCode.PASS

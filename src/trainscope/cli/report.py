@@ -24,8 +24,9 @@ _STEPS = re.compile(r"(\d{1,15}):(\d{1,15})", re.ASCII)
 @click.command(short_help="Write the case file of a run, or compare many runs.")
 @click.option("--run", "run", metavar="PATH", help="One run: a recorded run's folder, or a log.")
 @click.option(
-    "--runs", "roots", multiple=True, metavar="ROOT", help="Many runs: folders, logs or globs; may be repeated."
+    "--runs", "roots", multiple=True, metavar="ROOT", help="Many runs: folders, logs or globs; more may follow."
 )
+@click.argument("more", nargs=-1, metavar="[ROOT]...")
 @click.option("--diff", "diff", metavar="A:B", help="How the weights of the run changed from step A to step B.")
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="markdown", show_default=True, help="Form of the report."
@@ -38,7 +39,13 @@ _STEPS = re.compile(r"(\d{1,15}):(\d{1,15})", re.ASCII)
     help="Settings file; default: trainscope.toml or pyproject.toml, found from here upwards.",
 )
 def report(
-    run: str | None, roots: tuple[str, ...], diff: str | None, form: str, out: Path | None, config: Path | None
+    run: str | None,
+    roots: tuple[str, ...],
+    more: tuple[str, ...],
+    diff: str | None,
+    form: str,
+    out: Path | None,
+    config: Path | None,
 ) -> ExitCode:
     """Write the case file of one run, or compare many runs.
 
@@ -50,8 +57,12 @@ def report(
     """
     from trainscope.core.settings import settings_file
 
+    if more and run is not None:
+        raise click.UsageError(f"--run is of one run; for {more[0]} too give --runs {run} {more[0]}")
     if (run is None) == (not roots):
-        raise click.UsageError("give either --run PATH or --runs ROOT")
+        given = f" before {more[0]}" if more else ""
+        raise click.UsageError(f"give either --run PATH or --runs ROOT{given}")
+    roots += more  # a shell makes several words of an unquoted --runs logs/*.csv
     if diff is not None and run is None:
         raise click.UsageError("--diff compares two steps of one run; give it with --run")
     settings = settings_for(config, None)

@@ -82,7 +82,10 @@ def build(
     for failure in built.failures:
         tell(failure)
     if built.undrawn:
-        say(f"warning: {plural(built.undrawn, 'chart')} could not be drawn; the pages have the numbers in their place")
+        say(
+            f"warning: {plural(built.undrawn, 'chart')} could not be drawn; the pages have the numbers in their place "
+            "until the next build, which tries again"
+        )
     if built.size > PAGES_LIMIT:
         say(f"warning: the site has {built.size / 1e9:.2f} GB, and GitHub Pages takes 1 GB; use --keep or --prune")
     more = f", {built.archived} archived" if built.archived else ""

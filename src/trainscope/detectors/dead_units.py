@@ -73,8 +73,8 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
             detector="dead_units",
             severity=Severity.ERROR,
             title="Dead units",
-            message=f"In {names} up to {number(100 * worst)} % of the units are 0 for whole batches from step {start} "
-            "on: they get no gradient.",
+            message=f"In {'layer' if len(found) == 1 else 'layers'} {names}, up to {number(100 * worst)} % of the "
+            f"units are 0 for whole batches from step {start} on: they get no gradient.",
             metric=DEAD,
             layer=name,
             start_step=start,

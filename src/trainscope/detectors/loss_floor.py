@@ -69,7 +69,7 @@ def _floor(loss: Series, params: Params) -> Finding | None:
         return None
     at = int(np.argmax(loss.value <= limit))
     step, last = int(loss.step[at]), int(loss.step[-1])
-    level = float(np.median(loss.value[at:]))
+    reached, level = float(loss.value[at]), float(np.median(loss.value[at:]))
     if float(np.median(loss.value)) == 0.0:
         return None
     return Finding(
@@ -77,14 +77,14 @@ def _floor(loss: Series, params: Params) -> Finding | None:
         severity=Severity.WARNING,
         title="Loss near 0 too soon",
         message=(
-            f"{loss.name} fell from {number(first)} to {number(limit)} by step {step} of {last} and stays at "
+            f"{loss.name} fell from {number(first)} to {number(reached)} by step {step} of {last} and stays at "
             f"{number(level)}: the labels may be visible in the input."
         ),
         metric=loss.name,
         start_step=int(loss.step[0]),
         end_step=step,
         peak_step=step,
-        evidence={"first": first, "limit": limit, "level": level, "reached_at": step},
+        evidence={"first": first, "value": reached, "limit": limit, "level": level, "reached_at": step},
         fixes=(
             "Check the causal mask, the label shift, and that no feature contains the target.",
             "Check that the loss is averaged over the tokens you mean, and that labels are not constant.",

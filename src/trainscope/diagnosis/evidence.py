@@ -11,13 +11,15 @@ import numpy as np
 from trainscope.core.finding import Finding
 from trainscope.core.run import LayerTable, Run
 from trainscope.diagnosis.departures import LEAST_HISTORY, LEVEL
-from trainscope.diagnosis.looking import ITSELF, STOPPED
+from trainscope.diagnosis.looking import BAD_GRADIENT, ITSELF, STOPPED
 from trainscope.diagnosis.signs import Cause, Sign, Stage
-from trainscope.diagnosis.watched import LAYERS, SERIES
+from trainscope.diagnosis.watched import LAYERS, LOAD, SERIES
 
 BATCH = tuple(name for name, watched in SERIES.items() if watched.stage is Stage.DATA)
 HALF_AGAIN = 1.5
 """Least rise, as a factor, that fits another sign without being one itself."""
+_WORDS: Mapping[str, str] = {ITSELF: LAYERS["weight_l2_norm"].words, BAD_GRADIENT: "gradient", "shares": LOAD.words}
+"""What signals are called that no range is kept for, or not under their own name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class Evidence:
 def said(sign: Sign) -> str:
     """Return a sign as a sentence without a full stop."""
     known = LAYERS.get(sign.signal) or SERIES.get(sign.signal)
-    subject = sign.signal if known is None else known.words
+    subject = _WORDS.get(sign.signal, sign.signal) if known is None else known.words
     of = f" of {sign.where}" if sign.where is not None and sign.detector is None else ""
     when = "" if "step" in sign.event else f" at step {sign.step}"
     return f"{'' if sign.is_sentence else subject + of + ' '}{sign.event}{when}"

@@ -27,6 +27,8 @@ STOPPED = "stopped being finite"
 """The event of a series or statistic that became NaN or infinite."""
 ITSELF = "weight_l2_norm_by_itself"
 """Signal of weights that changed between two steps by more than the update between them."""
+BAD_GRADIENT = "grad_nan_inf_ratio"
+"""Signal of a gradient that holds NaN or infinity; the share itself is a number."""
 SLACK = 1.05
 """Rounding of norms in single precision is far below."""
 CALM, STEADY = 5, 1.25
@@ -186,13 +188,13 @@ def _changed_by_itself(table: LayerTable, layer: str, first: int, last: int) -> 
 
 
 def _bad_gradients(table: LayerTable, layer: str, first: int, last: int, meant: NDArray[np.integer]) -> list[Sign]:
-    ratio = table.series(layer, "grad_nan_inf_ratio")
+    ratio = table.series(layer, BAD_GRADIENT)
     norm = table.series(layer, "grad_l2_norm")
     steps = [*ratio.step[ratio.value > 0], *norm.step[~np.isfinite(norm.value)]]
     steps = [int(s) for s in steps if first <= s <= last and s not in meant]
     return [
         *_bad_update(table, layer, first, min(steps, default=last + 1) - 1, meant),
-        *(Sign(s, Stage.GRADIENT, "grad_nan_inf_ratio", STOPPED, layer, s) for s in sorted(steps)[:1]),
+        *(Sign(s, Stage.GRADIENT, BAD_GRADIENT, STOPPED, layer, s) for s in sorted(steps)[:1]),
     ]
 
 

@@ -95,7 +95,7 @@ def _stream_difference(run: Run, base: Run) -> str | None:
         return f"rounding differs from step {drift} on and the training amplifies it"
     if facts.knows(run, facts.BATCH) and facts.knows(base, facts.BATCH):
         return None
-    return None if _same_noise(run, base) else "the losses do not move together: other batches"
+    return None if _same_noise(run, base) else "the losses do not move together, as on other batches"
 
 
 def _other_draws(run: Run, base: Run) -> bool:

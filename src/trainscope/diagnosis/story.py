@@ -17,7 +17,7 @@ from trainscope.diagnosis.evidence import Evidence, absent
 from trainscope.diagnosis.from_findings import TOLD, Manner, sign_of, told
 from trainscope.diagnosis.incidents import incidents, ordered, reach_of
 from trainscope.diagnosis.lasting import EXACT, SHOWS
-from trainscope.diagnosis.looking import LAYERS_SHOWN, batch_beside, look
+from trainscope.diagnosis.looking import ITSELF, LAYERS_SHOWN, batch_beside, look
 from trainscope.diagnosis.signs import Sign, Stage, Story
 from trainscope.diagnosis.sudden import SPIKES
 
@@ -29,6 +29,8 @@ AGAINST = frozenset({"paired_loss", "paired_signals", "eval_change"})
 """Symptoms that a baseline shows."""
 DATED = frozenset({"paired_signals"})
 """Those whose first step is the step at which they began, and not that of a window."""
+FEEDS = frozenset({"stale_gradients", "clipping"})
+"""Faults that let every update grow: what blows up while they hold is their doing."""
 CLOSE = 3
 """Steps before the first finding within which any sign belongs to it."""
 
@@ -100,8 +102,8 @@ def _shows(sign: Sign, groups: list[tuple[Sign, ...]]) -> bool:
 def _states(signs: Sequence[Sign], incidents: list[tuple[Sign, ...]]) -> list[tuple[Sign, ...]]:
     """Return one group for each exact fault; symptoms go with the first of them, or are one group of their own.
 
-    What a comparison shows of a fault that is known goes with it. A symptom against the baseline that begins after an
-    incident, with no exact fault before, goes with the incident.
+    A fault that explains an incident goes with it, what a comparison shows of a known fault with that fault. A symptom
+    against the baseline that begins after an incident, with no exact fault before, goes with the incident.
     """
     exact = [s for s in ordered(signs) if s.detector in EXACT or s.stage is Stage.SCHEDULE]
     symptoms = [s for s in signs if s not in exact]
@@ -114,7 +116,20 @@ def _states(signs: Sequence[Sign], incidents: list[tuple[Sign, ...]]) -> list[tu
         groups.setdefault(_fault_of(sign, ids), []).append(sign)
     first = next(iter(groups.values()))
     first += [s for s in symptoms if s.step < first[0].step or not _is_nearer(s, first, incidents)]
-    return [ordered(group) for group in groups.values()]
+    return [ordered(group) for group in groups.values() if not _feeds(group, incidents)]
+
+
+def _feeds(group: Sequence[Sign], incidents: list[tuple[Sign, ...]]) -> bool:
+    """Tell whether a fault of all along explains an incident, which shows no cause of its own; it then joins it."""
+    fault = next((s for s in group if s.detector in FEEDS), None)
+    if fault is None or fault.end_step is None:
+        return False
+    for i, incident in enumerate(incidents):
+        own = any(s.stage <= Stage.SCHEDULE or s.signal == ITSELF or s.detector == "optimizer_state" for s in incident)
+        if fault.step <= incident[0].step <= fault.end_step and not own:
+            incidents[i] = ordered((*incident, *group))
+            return True
+    return False
 
 
 def _fault_of(sign: Sign, ids: set[str]) -> str:

@@ -6,9 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trainscope.core.metrics import CANONICAL
 from trainscope.core.run import Series
 from trainscope.report.axis import Axis
 from trainscope.report.text import figure, label, plural
+
+_UNITLESS = ("1", "")
+
+
+def unit_of(name: str) -> str:
+    """Return the unit of a metric to put beside its name; nothing of one that is a pure number or has many."""
+    unit = CANONICAL[name].unit if name in CANONICAL else ""
+    return "" if unit in _UNITLESS or " " in unit else unit
 
 
 def describe(series: Series, marked: Sequence[str], *, x_name: str, log: bool) -> str:
@@ -35,11 +44,12 @@ def describe(series: Series, marked: Sequence[str], *, x_name: str, log: bool) -
 
 
 def hints(series: Sequence[Series], axis: Axis) -> tuple[str, ...]:
-    """Return what the eye should know: log scale, values beyond the axis, values that are no number."""
+    """Return what the eye should know: unit, log scale, values beyond the axis, values that are no number."""
     values = np.concatenate([s.value for s in series])
     finite = values[np.isfinite(values)]
     outside = int(np.count_nonzero((finite > axis.high) | (finite < axis.low)))
-    told = ["log scale"] if axis.log else []
+    told = [unit for unit in dict.fromkeys(unit_of(s.name) for s in series) if unit]
+    told += ["log scale"] if axis.log else []
     if outside:
         told.append(f"{plural(outside, 'value')} beyond the axis")
     if len(finite) < len(values):

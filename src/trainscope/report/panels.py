@@ -103,15 +103,20 @@ def primary(run: Run) -> Series | None:
 
 
 def ranked(entry: RunEntry, run: Run) -> list[Series]:
-    """Return the series worth a chart: those with findings, then by what they measure."""
+    """Return the series worth a chart: those with findings, then by what they measure, then what never changes."""
     found = {f.metric for f in entry.findings}
     placed = []
     for series in run.series.values():
         measured, is_found = kind(series.name), well_formed(series.name) in found
         if len(series) and (measured in _ORDER or is_found):
             place = _ORDER.index(measured) if measured in _ORDER else len(_ORDER)
-            placed.append((not is_found, place, series))
-    return [series for *_, series in sorted(placed, key=lambda r: r[:2])]
+            placed.append((not is_found, measured is Kind.OTHER and _is_constant(series), place, series))
+    return [series for *_, series in sorted(placed, key=lambda r: r[:3])]
+
+
+def _is_constant(series: Series) -> bool:
+    """Tell whether all points are the same number."""
+    return bool((series.value == series.value[0]).all())
 
 
 def _marks(entry: RunEntry) -> list[tuple[str | None, Mark]]:

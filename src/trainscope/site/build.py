@@ -204,10 +204,10 @@ def _write_runs(
             continue
         if progress is not None:
             progress(done, len(records), record.entry.name)
+        failed = drawer.failed
         files: dict[str, str | bytes] = {bundle.NAME: text, "findings.json": findings_json(record)}
         files["badge.svg"] = templates.render("badge.svg.j2", **feed.badge_of(record))
-        replay = replay_json(record)
-        if replay is not None:
+        if (replay := replay_json(record)) is not None:
             files["replay_config.json"] = replay
         if not record.archived:
             files |= _run_page(run_view(record), templates, site, drawer)
@@ -215,7 +215,7 @@ def _write_runs(
         for name, content in files.items():
             folder.write(f"{home}/{name}", content)
         folder.keep_only(record.id, files)
-        memory.pages[record.id] = key
+        memory.pages[record.id] = key if drawer.failed == failed else ""  # what failed is tried again
     if progress is not None:
         progress(len(records), len(records), "")
     return drawn

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from trainscope.core.metrics import CANONICAL
 from trainscope.core.run import FloatArray, Series
+from trainscope.report.chart_text import unit_of
 from trainscope.report.document import Number
 from trainscope.report.panels import style_of, window_around
 from trainscope.report.reduction import reduce_series
@@ -21,7 +21,6 @@ BUCKETS = 320
 EVIDENCE_BUCKETS = 240
 NAME_LENGTH = 200
 """Longest name of a metric, layer or setting in a record."""
-_UNITLESS = ("1", "")
 
 
 def short(name: str) -> str:
@@ -48,7 +47,7 @@ def curve_of(series: Series, buckets: int = BUCKETS, *, within: tuple[int, int] 
     common: dict[str, Any] = {
         "name": short(series.name),
         "style": style_of(series.name),
-        "unit": _unit(series.name),
+        "unit": unit_of(series.name),
         "count": len(step),
         "broken_count": int(np.count_nonzero(~finite)),
         **_landmarks(step[finite], value[finite]),
@@ -89,11 +88,6 @@ def digits(values: FloatArray) -> list[float | None]:
 def exact(value: float) -> Number:
     """Return a number that JSON can hold, whole ones as such."""
     return int(value) if value == int(value) and abs(value) < 2**53 else float(value)
-
-
-def _unit(name: str) -> str:
-    unit = CANONICAL[name].unit if name in CANONICAL else ""
-    return "" if unit in _UNITLESS or " " in unit else unit
 
 
 def _landmarks(step: np.ndarray, value: FloatArray) -> dict[str, tuple[int, Number]]:
