@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -21,7 +22,7 @@ settings.load_profile("repeatable")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).parents[1]
-ALL_SLOW = "\npytestmark = pytest.mark.slow\n"
+ALL_SLOW = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.slow\b", re.MULTILINE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,7 +34,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.getoption("markexpr") != "not slow":
         return None
     files = [*collection_path.glob("test_*.py")] if collection_path.is_dir() else [collection_path]
-    slow = [path.suffix == ".py" and ALL_SLOW in path.read_text(encoding="utf-8") for path in files]
+    slow = [path.suffix == ".py" and bool(ALL_SLOW.search(path.read_text(encoding="utf-8"))) for path in files]
     return True if slow and all(slow) else None
 
 

@@ -56,7 +56,8 @@ def installer():
 def tools(action: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tool cache that has the action's environments: links to this one, so that nothing is installed."""
     cache = tmp_path_factory.mktemp("tools")
-    base = shutil.which("python3") or sys.executable
+    # The Python that a job finds first, see run_act: the name of an environment says whose it is.
+    base = shutil.which("python3", path=str(Path(sys.executable).parent)) or sys.executable
     packages = sysconfig.get_path("purelib")
     for extra in ("", "site"):
         env = {"PATH": os.environ["PATH"], "RUNNER_TOOL_CACHE": str(cache), "GITHUB_OUTPUT": str(cache / "out"),

@@ -109,7 +109,6 @@ def run(act, sample, action, tools, github, tmp_path):
 
     def call(workflow: str, event_name: str, event: dict, run_id: int = 1) -> Ran:
         env = {
-            "RUNNER_TOOL_CACHE": str(tools),
             "STUB_ARTIFACTS": str(artifacts),
             "GITHUB_REPOSITORY": "example/sample",
             "GITHUB_RUN_ID": str(run_id),
@@ -121,7 +120,13 @@ def run(act, sample, action, tools, github, tmp_path):
         home.mkdir()
         # Only git's own settings can lead it elsewhere: act asks the server's address for actions too.
         (home / ".gitconfig").write_text(f'[url "file://{tmp_path}/server/"]\n\tinsteadOf = https://github.com/\n')
-        return run_act(sample, place, event_name, about | event, env, action, home)
+        # act says itself where the tools are, whatever RUNNER_TOOL_CACHE is.
+        (home / "actions").mkdir()
+        (home / "actions/tool_cache").symlink_to(tools)
+        there = sorted(tools.glob("trainscope/*"))
+        ran = run_act(sample, place, event_name, about | event, env, action, home)
+        assert sorted(tools.glob("trainscope/*")) == there, "packages were fetched"
+        return ran
 
     call.artifacts = artifacts
     return call

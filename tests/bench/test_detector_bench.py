@@ -22,6 +22,8 @@ from trainscope.core.finding import Finding, Severity
 from trainscope.detectors import DETECTORS
 from trainscope.detectors.measured import FIGURES, measured
 
+pytestmark = pytest.mark.slow
+
 
 def test_no_alarm_leaves_room_for_three():
     # The rule of three, and Garwood's bounds for 10 events as printed in tables: 4.795 and 18.390.

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -212,3 +213,14 @@ def test_a_name_never_reaches_the_terminal_as_it_is(cli, logs: Path):
         assert "\x1b" not in result.out + result.err
         assert "\u202e" not in result.out + result.err
         assert "\\x1b[31mred" in result.out + result.err
+
+
+def test_what_a_killed_report_had_begun_is_gone_after_the_next(cli, logs: Path):
+    old, settings = logs / ".trainscope.ab12cd34.part", logs / ".trainscope.toml"
+    for path in (old, settings):
+        path.write_text("")
+        os.utime(path, (time.time() - 3600,) * 2)
+    assert cli("analyze", "healthy.csv", "--output", "json", "--out", "report.json").code == 0
+    assert not old.exists()
+    assert settings.exists()
+    assert json.loads((logs / "report.json").read_text())["verdict"]["status"] == "pass"

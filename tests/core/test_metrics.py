@@ -191,6 +191,7 @@ def test_no_name_is_lost_and_none_is_given_twice(raw, counts):
     assert len(set(names.values())) == len(names)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(RAW)
 def test_the_order_of_the_columns_does_not_decide_who_wins(raw):

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy import stats
 
 from trainscope.core.robust import (
     ENOUGH,
@@ -31,7 +30,7 @@ QUICK = settings(max_examples=60)
 
 @QUICK
 @given(VALUES)
-def test_the_scaled_mad_is_that_of_scipy(value):
+def test_the_scaled_mad_is_that_of_scipy(stats, value):
     expected = 1.4826 * stats.median_abs_deviation(value)
     assert mad_sigma(value) == pytest.approx(expected, rel=1e-12, abs=1e-9)
 
@@ -60,7 +59,7 @@ def test_a_trailing_median_knows_only_what_came_before(value, window, start):
 @pytest.mark.slow
 @QUICK
 @given(VALUES, st.integers(2, 20))
-def test_a_trailing_mad_is_that_of_a_slow_loop(value, window):
+def test_a_trailing_mad_is_that_of_a_slow_loop(stats, value, window):
     got = trailing_mad_sigma(value, window, 1, 2)
     for i in range(2, len(value)):
         expected = 1.4826 * stats.median_abs_deviation(value[max(0, i - window) : i])
@@ -128,7 +127,7 @@ def test_the_noise_of_a_few_points_is_their_spread():
 
 @QUICK
 @given(st.integers(2, 60).flatmap(lambda n: arrays(np.float64, n, elements=st.floats(-1e3, 1e3))))
-def test_the_slope_is_that_of_scipy(value):
+def test_the_slope_is_that_of_scipy(stats, value):
     step = np.cumsum(np.random.default_rng(5).integers(1, 9, len(value))).astype(np.float64)
     assert theil_sen(step, value) == pytest.approx(stats.theilslopes(value, step).slope, rel=1e-9, abs=1e-9)
 

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from trainscope.core.tails import CAP, DEGREES, LAWS, SHAPES, Tail, fit_tail
 
@@ -17,7 +16,7 @@ def scaled_mad(law: object) -> float:
 
 
 @pytest.mark.parametrize("dof", DEGREES)
-def test_the_student_tail_is_that_of_scipy(dof):
+def test_the_student_tail_is_that_of_scipy(stats, dof):
     """P(X > z MADs | X > 0), down to probabilities that no table has."""
     survival, parameter = LAWS[DEGREES.index(dof)]
     assert parameter == dof
@@ -27,7 +26,7 @@ def test_the_student_tail_is_that_of_scipy(dof):
 
 
 @pytest.mark.parametrize("dof", DEGREES)
-def test_the_student_tail_goes_on_beyond_its_grid(dof):
+def test_the_student_tail_goes_on_beyond_its_grid(stats, dof):
     survival, _ = LAWS[DEGREES.index(dof)]
     law = stats.t(dof)
     far = np.array([1e6, 1e8])
@@ -36,7 +35,7 @@ def test_the_student_tail_goes_on_beyond_its_grid(dof):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_weibull_tail_has_its_closed_form(shape):
+def test_the_weibull_tail_has_its_closed_form(stats, shape):
     """With scale so that the median of the upper side is 1 / 1.4826 of a scaled MAD."""
     survival, parameter = LAWS[len(DEGREES) + SHAPES.index(shape)]
     median = math.log(2.0) ** (1.0 / shape)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from policies import healthy_policy
 
 from trainscope.core.finding import Severity
+from trainscope.core.run import Run
 from trainscope.core.settings import Settings
 from trainscope.detectors import configure, judge
 from trainscope.detectors.base import Skipped
@@ -18,11 +21,18 @@ from .test_properties import with_holes
 EACH = pytest.mark.parametrize("detector", POLICY_PLANTED)
 
 
+@functools.cache
+def healthy() -> list[Run]:
+    """Sixty healthy runs; half of them are trained, which takes longer than to judge them."""
+    return [healthy_policy(np.random.default_rng([77, seed])) for seed in range(60)]
+
+
+@pytest.mark.slow
 @EACH
 def test_sixty_healthy_policies_get_no_warning(detector):
     loud = {}
-    for seed in range(60):
-        found = judged(detector, healthy_policy(np.random.default_rng([77, seed])))
+    for seed, run in enumerate(healthy()):
+        found = judged(detector, run)
         if not isinstance(found, Skipped) and any(f.severity >= Severity.WARNING for f in found):
             loud[seed] = [f.message for f in found]
     assert not loud

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
+from dataclasses import replace
 
 import pytest
 from tests.github.archives import archive
@@ -17,6 +19,7 @@ from trainscope.github.comment import Comments, marker_of
 from trainscope.github.job import TOKEN
 from trainscope.github.reporting import comment_on_run, report
 from trainscope.github.result import FILE, BaselineSource, CheckResult
+from trainscope.github.told import Links, pieces_of
 
 MARKER = marker_of("default")
 
@@ -224,3 +227,14 @@ def test_never_writes_nothing_and_asks_nothing(packed, github, api, job):
 def test_an_event_of_another_kind_is_refused(api, job):
     with pytest.raises(ConfigError, match="no workflow_run"):
         comment_on_run(inputs(), job(PULL_EVENT), api)
+
+
+def test_the_curve_beside_a_run_is_its_own(bundle: Bundle):
+    (record,) = bundle.records
+    links = Links("")
+    own = pieces_of(bundle, links).head
+    (drawn,) = re.findall("`([^`]*[▁▂▃▄▅▆▇█][^`]*)`", own)
+    other = record.model_copy(update={"entry": record.entry.model_copy(update={"id": "0" * 12})})
+    assert pieces_of(replace(bundle, records=(other, record)), links).head == own
+    without = pieces_of(replace(bundle, records=(other,)), links).head
+    assert drawn not in without

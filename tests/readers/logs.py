@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from trainscope.core.run import Run
-from trainscope.readers import read_runs
+from trainscope.readers import read_runs, reader_for
+from trainscope.readers.source import Source
 
 
 def as_jsonl(rows: list[dict[str, Any]], newline: str = "\n") -> str:
@@ -35,6 +36,17 @@ def only(path: Path, **options: Any) -> Run:
     runs = read_runs(path, **options)
     assert len(runs) == 1, [run.name for run in runs]
     return runs[0]
+
+
+def runs_of_text(text: str | bytes) -> list[Run]:
+    source = Source("run.log", text if isinstance(text, bytes) else text.encode())
+    return reader_for(source).read_runs(source)
+
+
+def run_of_text(text: str | bytes) -> Run:
+    """Read a log, given as what it says, that must hold exactly one run."""
+    (run,) = runs_of_text(text)
+    return run
 
 
 def kinds(run: Run) -> list[str]:

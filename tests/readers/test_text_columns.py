@@ -1,4 +1,4 @@
-"""Rows of numbers under a line of names, of which some cells are blank."""
+"""Tables: rows of numbers under a line of names, some cells of which are blank, and tables that hold no metrics."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from trainscope.readers import read_runs
+
+from .logs import points, run_of_text
+from .printed import loss_at
 
 
 @pytest.mark.parametrize(
@@ -26,3 +29,16 @@ def test_rows_with_a_blank_cell_keep_their_other_numbers(tmp_path: Path, head: s
     assert run.series["train/loss"].step.tolist() == list(range(90))
     assert run.series["train/accuracy"].step.tolist() == [i for i in range(90) if i % 3]
     assert run.series["train/accuracy"].value[0] == 0.501
+
+
+def test_a_table_of_how_many_samples_there_are_is_no_metric() -> None:
+    rule = "|:------:|:------|:------:|:------|\n"
+    text = "|  category  | #instances |  category  | #instances |\n" + rule
+    text += "|  person    | 4657       |  dog       | 8341       |\n"
+    for i in range(1, 41):
+        text += f"iter: {20 * i}  total_loss: {loss_at(i)}  lr: 0.01\n"
+        if i % 4 == 0:
+            text += f"| category | AP | category | AP |\n{rule}| person | {i}.5 | dog | {i}.25 |\n"
+    run = run_of_text(text)
+    (person,) = [name for name in run.series if "person" in name]
+    assert points(run, person) == [(20 * i, i + 0.5) for i in range(4, 41, 4)]

@@ -112,3 +112,9 @@ def _renamed(file: CaseFile, name: str) -> CaseFile:
         cluster["shares"] = dict.fromkeys(cluster["signals"], 0.5)
         cluster["found"] = dict.fromkeys(cluster["found"], 1)
     return CaseFile.model_validate(data)
+
+
+@pytest.mark.parametrize(("name", "is_told"), [("fine0", True), ("spike0", False)])
+def test_a_run_without_findings_is_told_to_have_none_and_no_other_is(tree: Path, name: str, is_told: bool) -> None:
+    text = case_markdown.render(report_run(str(tree / name), SETTINGS).file)
+    assert bool(re.search(r"## Findings\n\nNone; \d+ detectors ran\.\n", text)) == is_told

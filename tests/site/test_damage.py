@@ -1,8 +1,10 @@
 """Sites whose logs, records, marker or pages are damaged, gone or written by two at once."""
 
 import json
+import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -115,3 +117,17 @@ def test_two_builds_at_once_leave_a_whole_site(logs, first_site, tmp_path):
     assert not list(site.rglob("*.part"))
     made(logs, site)
     assert files(site) == files(first_site)
+
+
+def test_what_a_killed_build_had_begun_is_gone_after_the_next(logs, site):
+    whole = files(site)
+    (run, *_) = (site / "runs").iterdir()
+    old, young = run / ".index.html.4711.part", site / ".runs.js.4712.part"
+    for part, age in ((old, 3600), (young, 1)):
+        part.write_text("half")
+        os.utime(part, (time.time() - age,) * 2)
+    made(logs, site)
+    assert not old.exists()
+    assert young.exists()  # of another build, perhaps
+    young.unlink()
+    assert files(site) == whole

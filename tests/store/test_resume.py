@@ -157,3 +157,41 @@ def test_another_process_cannot_resume_a_run_that_is_written(tmp_path):
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 3
     writer.close()
+
+
+def test_what_a_killed_session_had_begun_is_gone_after_the_resume_and_files_of_others_are_not(tmp_path):
+    writer = make(tmp_path, range(30))
+    writer.flush()
+    writer._lock.release()
+    begun = ["manifest.json", "global.arrow", "layers/embed.weight.arrow", "rng_states/step_7.pkl", "ck/at_7.bin"]
+    mine = ["notes.part", "ck/at_last.bin.part", "ck/at_7.bin", "layers/notes.part"]
+    for name in (*(f"{name}.part" for name in begun), "spikes/spike_step_7_layers.part/a.arrow", *mine):
+        (writer.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (writer.path / name).write_bytes(b"half")
+    make(tmp_path, range(3)).close()  # another run of the same name is in a folder of its own
+    parts = {p.relative_to(writer.path).as_posix() for p in writer.path.rglob("*.part")}
+    assert len(parts) == len(begun) + 1 + 3
+
+    template = "ck/at_{step}.bin"
+    again = RunWriter.create(config(tmp_path, resume=True, checkpoint_on_spike=template), meta={})
+    assert again.next_step == 30
+    again.close()
+    assert sorted(p.relative_to(writer.path).as_posix() for p in writer.path.rglob("*.part")) == [
+        "ck/at_last.bin.part",
+        "layers/notes.part",
+        "notes.part",
+    ]
+    assert (writer.path / "ck/at_7.bin").read_bytes() == b"half"
+
+
+def test_a_checkpoint_that_goes_elsewhere_and_was_not_finished_is_gone_too(tmp_path):
+    elsewhere = tmp_path / "disk [2]"
+    elsewhere.mkdir()
+    fields = {"checkpoint_on_spike": str(elsewhere / "{step}.pt")}
+    writer = make(tmp_path / "runs", range(5), **fields)
+    writer.flush()
+    writer._lock.release()
+    for name in ("7.pt.part", "8.pt", "best.pt.part"):
+        (elsewhere / name).write_bytes(b"half")
+    RunWriter.create(config(tmp_path / "runs", resume=True, **fields), meta={}).close()
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["8.pt", "best.pt.part"]

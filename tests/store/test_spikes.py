@@ -5,6 +5,7 @@ import pytest
 from store.runs import NAMES, block, config, make, plain_read, record, value
 from trainscope.store import spikes
 from trainscope.store.reader import RunReader
+from trainscope.store.windows import Windows
 from trainscope.store.writer import RunWriter
 
 
@@ -79,3 +80,12 @@ def test_a_spike_right_after_a_resume_still_has_the_steps_before_it(tmp_path):
     layer = plain_read(again.path / "spikes" / "spike_step_41_layers" / "head.bias.arrow")
     assert window.column("step").to_pylist() == list(range(36, 45))
     assert layer.column("step").to_pylist() == list(range(36, 45))
+
+
+def test_a_window_begins_so_many_steps_before_its_spike_whether_or_not_they_were_seen():
+    early, sparse = Windows(10, 5), Windows(2, 5)
+    early.see([{"step": 2}, {"step": 3}])
+    early.mark(3, 9.0)
+    sparse.see({"step": step} for step in (10, 20, 30, 40))
+    sparse.mark(40, 9.0)
+    assert [taken[0].first for taken in (early.take(3), sparse.take(40)) if taken] == [-7, 20]

@@ -107,3 +107,18 @@ def test_a_column_whose_name_is_no_text_reads_as_damage(path):
     path.write_bytes(path.read_bytes().replace(b"plugin", b"plu\xffin"))
     assert stream.read(path) is None
     assert stream.whole_length(path) == 0
+
+
+@pytest.mark.parametrize("stops", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_a_file_that_could_not_be_written_whole_stays_what_it_was_and_leaves_no_part(tmp_path, stops):
+    path = tmp_path / "manifest.json"
+    path.write_text("old")
+
+    def write():
+        with stream.whole(path) as part:
+            part.write_text("ne")
+            raise stops
+
+    with pytest.raises(KeyboardInterrupt if stops is KeyboardInterrupt else StoreError):
+        write()
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("manifest.json", "old")]

@@ -12,8 +12,11 @@ from pathlib import Path
 import click
 
 from trainscope.core.errors import ConfigError
+from trainscope.core.files import PART, sweep
 
 STDOUT = "-"
+_PREFIX = ".trainscope."
+"""Of a report that is not whole yet."""
 
 
 def write_stdout(text: str) -> bool:
@@ -137,9 +140,10 @@ def _write_into(target: Path, text: str) -> None:
 
 def _replace(target: Path, text: str, mode: int | None) -> None:
     temporary: Path | None = None
+    sweep(target.parent.glob(f"{_PREFIX}*{PART}"))
     try:
         with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", newline="\n", dir=target.parent, prefix=".trainscope.", delete=False
+            "w", encoding="utf-8", newline="\n", dir=target.parent, prefix=_PREFIX, suffix=PART, delete=False
         ) as file:
             temporary = Path(file.name)
             file.write(text)

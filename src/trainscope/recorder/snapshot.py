@@ -5,7 +5,6 @@ Both are plain ``torch.save`` files of tensors, numbers and strings, so they loa
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -76,12 +75,6 @@ def save_checkpoint(
 
 
 def _save(path: Path, content: Mapping[str, Any]) -> None:
-    part = path.with_name(path.name + ".part")
-    try:
-        # Through a file of Python's: torch's own writer does not say that the disk is full.
-        with stream.writing(path), part.open("wb") as file:
-            torch.save(dict(content), file)
-        part.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
+    # Through a file of Python's: torch's own writer does not say that the disk is full.
+    with stream.whole(path) as part, part.open("wb") as file:
+        torch.save(dict(content), file)

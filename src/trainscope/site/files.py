@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainscope.core.errors import ConfigError
+from trainscope.core.files import PART, sweep
 from trainscope.site.bundle import MARKER as MARKER
 from trainscope.site.bundle import NAME
 from trainscope.site.inputs import Input
 from trainscope.store import stream
 
 VERSION = "2"
-PART = ".part"
-"""Suffix of a file that is not whole yet."""
 PAGES_LIMIT = 1_000_000_000
 """Bytes that GitHub Pages publishes at most."""
 
@@ -69,6 +68,7 @@ class SiteFolder:
         with stream.writing(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
         memory = _memory(marker) if marker.is_file() else Memory()
+        sweep(self.root.rglob(f".*{PART}"))
         # From here on the folder is ours, even if the build is cut short.
         self.remember(memory)
         return memory
@@ -105,14 +105,9 @@ class SiteFolder:
             return
         # Another build may be writing the same site.
         part = path.with_name(f".{path.name}.{os.getpid()}{PART}")
-        with stream.writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                part.write_bytes(data)
-                part.replace(path)
-            except OSError:
-                part.unlink(missing_ok=True)
-                raise
+        stream.place(path)
+        with stream.whole(path, part):
+            part.write_bytes(data)
         self.written += 1
 
     def read(self, name: str) -> bytes:

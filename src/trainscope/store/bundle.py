@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trainscope.core.files import PART
 from trainscope.core.run import Note, Run, Scalar, Series
 
 FORMAT_VERSION = "1"
@@ -148,10 +149,8 @@ def write(run: Run, path: Path) -> None:
     """
     from trainscope.store import stream
 
-    part = path.with_name(f".{path.name}.part")
-    with stream.writing(path):
+    with stream.whole(path, path.with_name(f".{path.name}{PART}")) as part:
         part.write_bytes(to_bytes(run))
-        part.replace(path)
 
 
 def _plain(value: Scalar) -> Any:  # noqa: ANN401 - JSON is whatever it is

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -97,6 +98,22 @@ def claim(config: TrainScopeConfig, rank: int | None) -> tuple[Path, bool]:
     raise StoreError(f"{root}: {MAX_SAME_NAME} runs are called {name!r}; choose another run_name")
 
 
+def sweep(run: Path, template: bool | str | None) -> None:
+    """Remove what a killed session had not finished, a checkpoint of gigabytes perhaps; nobody else writes this run.
+
+    Raises
+    ------
+    StoreError
+        If the operating system refuses.
+    """
+    for part in layout.unfinished(run, template):
+        with stream.writing(part):
+            if part.is_dir():
+                shutil.rmtree(part)
+            else:
+                part.unlink(missing_ok=True)
+
+
 def write_json(path: Path, data: Mapping[str, Any], *, indent: int | None = None) -> None:
     """Write a JSON file that is whole at any instant.
 
@@ -116,10 +133,8 @@ def write_text(path: Path, text: str) -> None:
     StoreError
         If it cannot be written.
     """
-    part = path.with_name(path.name + ".part")
-    with stream.writing(path):
+    with stream.whole(path) as part:
         part.write_text(text, encoding="utf-8")
-        part.replace(path)
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -22,10 +22,13 @@ flush, at worst with a torn message behind it.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 from itertools import zip_longest
 from pathlib import Path
 from urllib.parse import quote
+
+from trainscope.core.files import PART
 
 META, MANIFEST, LOCK = "meta.json", "manifest.json", ".lock"
 GLOBAL, SHARES, PLUGINS = "global.arrow", "moe.arrow", "plugin_metrics.arrow"
@@ -110,6 +113,25 @@ def checkpoint(run: Path, step: int, template: bool | str | None) -> Path:
     if isinstance(template, str):
         return run / template.replace("{step}", str(step))
     return run / CHECKPOINTS / f"{step}.pt"
+
+
+def unfinished(run: Path, template: bool | str | None) -> list[Path]:
+    """Return the files and folders that a killed session had begun to write, and only those it can have."""
+    files = (META, MANIFEST, GLOBAL, SHARES, PLUGINS, f"{LAYERS}/*{SUFFIX}", f"{JOURNAL}/*{SUFFIX}")
+    wanted = Path(template if isinstance(template, str) else f"{CHECKPOINTS}/{{step}}.pt")
+    # From its root where the user named one.
+    home = run / wanted.anchor
+    step = "[0-9]*"
+    checkpoints = glob.escape(str(wanted.relative_to(wanted.anchor))).replace("{step}", step)
+    return [
+        path
+        for folder, names in (
+            (run, (*files, f"{SPIKES}/spike_*", f"{RNG_STATES}/step_{step}.pkl")),
+            (home, (checkpoints,)),
+        )
+        for name in names
+        for path in sorted(folder.glob(name + PART))
+    ]
 
 
 def segments(run: Path) -> list[Path]:

@@ -8,34 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 
-from trainscope.core.errors import StoreError
+from trainscope.store.files import place as place
+from trainscope.store.files import whole as whole
+from trainscope.store.files import writing as writing
 
 _FILE_MAGIC = b"ARROW1"
 _DAMAGE = (OSError, UnicodeDecodeError, pa.ArrowException)
 """What a damaged file makes Arrow raise: sizes, types, text and counts may all be nonsense."""
 COPIED_BYTES = 1 << 20
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn what the operating system says into one line."""
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written ({error.strerror or error})") from error
-
-
-def place(path: Path) -> Path:
-    """Make the folder that `path` lies in, and return `path`."""
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def append(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
@@ -77,15 +62,8 @@ def append_bytes(path: Path, *parts: bytes | memoryview) -> None:
 
 def write_whole(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Write a new file, or replace one, so that a reader sees the old or the new and nothing between."""
-    part = path.with_name(path.name + ".part")
-    with writing(path):
-        part.unlink(missing_ok=True)
-        try:
-            append(part, schema, batches)
-            part.replace(path)
-        except StoreError:
-            part.unlink(missing_ok=True)
-            raise
+    with whole(path) as part:
+        append(part, schema, batches)
 
 
 def replace(new: Path, path: Path, *, after: int) -> None:
@@ -110,10 +88,8 @@ def write_dictionary(path: Path, found: list[pa.RecordBatch]) -> None:
     with pa.ipc.new_stream(sink, found[0].schema) as writer:
         for batch in found:
             writer.write_batch(batch)
-    part = path.with_name(path.name + ".part")
-    with writing(path):
+    with whole(path) as part:
         part.write_bytes(sink.getvalue())
-        part.replace(path)
 
 
 def _write_all(fd: int, parts: Sequence[bytes | memoryview]) -> None:

@@ -26,6 +26,7 @@ class Upkeep:
 
     def __init__(self, run: Path, config: TrainScopeConfig, tables: StepTables, layers: LayerLog) -> None:
         self._run, self._tables, self._layers = run, tables, layers
+        self._template = config.checkpoint_on_spike
         self.windows = Windows(config.spike_window_before, config.spike_window_after)
         self.manifest = manifest.Manifest()
         self.newest = -1
@@ -71,6 +72,7 @@ class Upkeep:
 
     def adopt(self) -> None:
         """Go on where an earlier session ended, whichever way it ended."""
+        folder.sweep(self._run, self._template)
         self.manifest = manifest.load(self._run)
         self.windows.see(self._tables.adopt(self.windows.length))
         self._layers.adopt(self.manifest.layers)

@@ -54,6 +54,7 @@ def test_a_series_of_less_than_forty_points_is_not_judged():
     assert not few_bursts(with_bursts(5, 20)[:39]).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["t3", "lognormal"])
 def test_noise_with_a_wide_tail_has_such_a_gap_less_than_once_in_a_thousand_series(kind):
     rng = np.random.default_rng(1)
