@@ -14,8 +14,8 @@ class ExpertUtilizationDrift(Concentration):
     None of 12 healthy trainings was flagged (4,800 settled steps; 95 %: at most 7.7 alarms in 10,000). It comes 0 to 9
     steps before a tenfold loss, and mostly not before the loss is clearly up (docs/evidence.md, "Early warnings").
 
-    A router that has not evened out after the warm-up is flagged: of five healthy trainings of other seeds (3,000 values
-    of two routers each) one, at step 35, with all tokens on one of four experts.
+    A router that has not evened out after the warm-up is flagged: of five other healthy trainings (3,000 values of ten
+    routers) one, at step 35, with all tokens on one expert.
     """
 
     signal: ClassVar[Signal] = "router_share"

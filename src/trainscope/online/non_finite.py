@@ -11,8 +11,8 @@ class NonFinite(AnomalyDetector):
     """Fires at the first value that is not a number or infinite, and once for each such stretch.
 
     A finite value is never flagged. What is flagged and harmless: a NaN that a script hands over for a step that it
-    leaves out itself, and an overflow under a loss scale that the recorder cannot see (with a ``GradScaler`` it does not
-    ask). None of 84 healthy trainings (25,200 steps) was flagged.
+    leaves out itself, and an overflow under a loss scale that the recorder is not told of. None of 84 healthy trainings
+    (25,200 steps) was flagged.
 
     Parameters
     ----------

@@ -14,9 +14,9 @@ from trainscope.online.level import RELATIVE_FLOOR
 class Percentile(AnomalyDetector):
     """Fires when several values in a row exceed a percentile of those before; no shape of noise is assumed.
 
-    Noise with memory alarms: in 100,000 healthy steps each of a falling loss, 1.0 to 2.7 times in 10,000 with AR(0.6), up
-    to 0.3 with AR(0.3), never with none, whatever the tail (docs/evidence.md, "Healthy training, live"); none in 25,200
-    steps of 84 real healthy trainings.
+    Noise with memory alarms: in 100,000 healthy steps each of a falling loss, 1.0 to 2.4 times in 10,000 with AR(0.6),
+    at most 0.2 with AR(0.3), never with none, whatever the tail (docs/evidence.md, "Healthy training, live"); none in
+    25,200 steps of 84 real healthy trainings.
 
     Parameters
     ----------
