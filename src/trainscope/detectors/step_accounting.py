@@ -80,7 +80,7 @@ def _uneven(micro: Series, params: Params) -> Finding | None:
     usual = float(counts[np.argmax(often)])
     odd = micro.step[micro.value != usual]
     # A batch that grows in the course of training changes a few times only.
-    if len(counts) <= 2 or min(len(odd), np.count_nonzero(np.diff(micro.value))) <= params.share * len(micro):
+    if len(counts) <= 2 or min(len(odd), int(np.count_nonzero(np.diff(micro.value)))) <= params.share * len(micro):
         return None
     low, high = number(float(counts[0])), number(float(counts[-1]))
     return Finding(
