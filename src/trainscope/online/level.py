@@ -92,7 +92,7 @@ class Level:
         phi = float(bounded[1:] @ bounded[:-1]) / power if power > 0 else 0.0
         self.phi = min(max(phi, 0.0), 0.6)
         self._settle(power / (n * self.sigma**2), float(bounded.sum()) / (n * self.sigma))
-        moves = np.diff(values)
+        moves = values[1:] - values[:-1]
         moved = MAD_TO_SIGMA * _median(np.abs(moves)) / math.sqrt(2.0)
         self.noise = max(moved, RELATIVE_FLOOR * abs(self.median), self._start, 1e-12)
         # Of noise with autocorrelation phi, neighbouring changes have one of (phi - 1) / 2.
