@@ -13,8 +13,8 @@ Parameters
     batches: least number of them.
 False positives
     A loop that leaves out batches on purpose and often, by their length or content, or that ends each epoch after a
-    few batches by a condition behind the reading of one more: at fewer than ten batches an epoch. Measured on 31 healthy
-    smoke runs of seven training scripts: none.
+    few batches by a condition behind the reading of one more: at fewer than ten batches an epoch. Measured on 31
+    healthy smoke runs of seven training scripts: none.
 Misses
     Batches that are changed before they reach the model and whose labels no cross entropy sees, data without a
     DataLoader, and samples left out by the sampler or the data set, which look like a smaller data set. A loader that
