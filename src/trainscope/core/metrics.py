@@ -81,9 +81,7 @@ CANONICAL: Mapping[str, Metric] = {
     "train/perplexity": Metric(Kind.OTHER, "1", "perplexity on training data"),
     "eval/perplexity": Metric(Kind.OTHER, "1", "perplexity on held-out data"),
     "train/reward": Metric(Kind.REWARD, "as logged", "mean reward of an episode or batch, higher is better"),
-    "train/rollout_logprob_difference": Metric(
-        Kind.OTHER, "nat", "mean |log-probability of the sampler - of the trainer| of the same tokens"
-    ),
+    "train/rollout_logprob_difference": Metric(Kind.OTHER, "nat", "mean |log p of sampler - of trainer|, same tokens"),
     "batch_index": Metric(Kind.PROGRESS, "1", "position of the step's first batch in the loader, over all epochs"),
     **{f"batch/{name}": Metric(Kind.OTHER, unit, meaning) for name, (unit, meaning) in vocabulary.BATCH.items()},
     "epoch": Metric(Kind.PROGRESS, "1", "epochs done, fractional"),
@@ -239,15 +237,13 @@ def _loss_kind(side: str | None, rest: tuple[str, ...]) -> Kind:
         return Kind.RL_LOSS
     if any(w in vocabulary.GAN_LOSS for w in rest):
         return Kind.ADVERSARIAL_LOSS
-    trained = Kind.LOSS if _loss_name(side, rest) else Kind.LOSS_PART
-    return Kind.EVAL_LOSS if side in ("eval", "test") else trained
+    if side in ("eval", "test"):
+        return Kind.EVAL_LOSS
+    return Kind.LOSS if _loss_name(side, rest) else Kind.LOSS_PART
 
 
 def is_reinforcement(names: Sequence[str]) -> bool:
-    """Tell whether a log is of reinforcement learning, where the loss need not fall.
-
-    Preference optimisation (DPO and its kin log ``rewards/chosen``) is not: its loss should fall.
-    """
+    """Tell whether a log is of reinforcement learning, where the loss need not fall; that of DPO and its kin should."""
     if any(tokens(name)[-2:] == ("rewards", "chosen") for name in names):
         return False
     return any(w in vocabulary.RL_SIGNS for name in names for w in tokens(name))

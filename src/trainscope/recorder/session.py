@@ -215,14 +215,13 @@ class Session:
         if readings is None or len(readings) < len(rows):
             readings = [EMPTY] * len(rows)
         newest = {row.step: row for row in (*rows, *self._rows)}
-        for row, reading in zip(rows, readings, strict=True):
-            self._boundary.call("store", self._store, row, reading, replaced=newest[row.step] is not row)
+        for row, found in zip(rows, readings, strict=True):
+            self._boundary.call("store", self._store, row, found, replaced=newest[row.step] is not row)
         self._archive.flush()
 
     def _store(self, row: Row, reading: Reading, *, replaced: bool) -> None:
         scalars = {**reading.scalars, **row.scalars}
-        loss = row.loss if row.loss is not None else reading.extra.get("loss")
-        row.loss = loss
+        row.loss = loss = row.loss if row.loss is not None else reading.extra.get("loss")
         if loss is not None:
             self._judge.loss(row, loss)
         norm = scalars.get("grad_norm_before_clip")
