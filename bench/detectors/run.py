@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4], help="of the small trainings")
     parser.add_argument("--judge", action="store_true", help="train nothing: judge the small trainings that are there")
     parser.add_argument("--gate", type=Path, help="the cache of bench/gate.py")
-    parser.add_argument("--curves", type=Path, help="write the curves of delay against false alarms (HTML)")
+    parser.add_argument("--curves", type=Path, help="write the curves of delay against false alarms (HTML, SVG or PNG)")
     parser.add_argument("--write", action="store_true", help="rewrite src/trainscope/detectors/measured.json")
     options = parser.parse_args()
     if options.part == "live":
