@@ -131,6 +131,12 @@ def test_a_slow_growth_over_half_of_the_run_is_information():
     assert (finding.severity, finding.title) == (Severity.INFO, "Gradient norm grows")
 
 
+def test_what_grows_after_an_explosion_is_no_slow_growth():
+    x = norms() * np.exp(np.maximum(0.0, np.linspace(-0.7, 1.6, ROWS)))
+    x[ROWS // 2 : ROWS // 2 + 4] *= 100.0
+    assert [f.title for f in grad_norm(x)] == ["Gradient norm explodes"]
+
+
 def test_a_growth_that_is_as_large_but_short_passes():
     growing = norms() * np.exp(np.maximum(0.0, np.linspace(-3.0, 1.6, ROWS)))
     assert grad_norm(growing) == []

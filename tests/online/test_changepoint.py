@@ -200,3 +200,22 @@ def test_memory_does_not_grow_with_the_run():
             detector.update(value)
         sizes.append(len(pickle.dumps(detector)))
     assert sizes[2] <= sizes[0] + 64
+
+
+def test_a_loss_that_stays_up_after_a_spike_is_one_alarm_also_while_the_curve_of_the_start_widens_sigma():
+    rng = np.random.default_rng(0)
+    x = 0.5 + 25 * np.exp(-np.arange(400) / 25) + 0.2 * rng.normal(size=400)
+    x[200] = 30_000.0
+    x[201:] += 2.5
+    assert alarms(ChangePoint(), x) == [200]
+
+
+def test_the_score_of_a_burst_is_what_made_it_one():
+    rng = np.random.default_rng(0)
+    x = 0.5 + 25 * np.exp(-np.arange(400) / 25) + 0.2 * rng.normal(size=400)
+    x[200:205] += 4.0
+    detector = ChangePoint()
+    scores = {step: score for step, value in enumerate(x) if (score := detector.update(float(value))) is not None}
+    assert set(scores) <= set(range(200, 205))
+    assert detector.rule == "burst"
+    assert min(scores.values()) > 6.0

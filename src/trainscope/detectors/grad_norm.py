@@ -71,12 +71,13 @@ def detect(run: Run, params: Params) -> list[Finding] | Skipped:
         moved = Series(norm.name, finite.step[positive], finite.value[positive])
         pinned = _saturated(finite)
         drift = _drift(moved, params)
-        findings += pinned + drift
         since = min(
             (f.start_step for f in drift if f.start_step is not None and f.severity > Severity.INFO), default=None
         )
-        bursts = _explosions(moved, params, since)
-        findings += [_placed(run, f) for f in bursts if not near_restart(run, f.start_step or 0)]
+        bursts = [f for f in _explosions(moved, params, since) if not near_restart(run, f.start_step or 0)]
+        # What grows after an explosion is no slow growth.
+        findings += pinned + [f for f in drift if f.severity > Severity.INFO or not bursts]
+        findings += [_placed(run, f) for f in bursts]
     return findings
 
 

@@ -43,7 +43,6 @@ from trainscope.online.noise import GrownNoise
 Rule = Literal["leap", "spike", "burst", "shift", "noise"]
 BACK = 4.0
 """The median of the newest values must be below this score for a spike to count as over."""
-
 ALONE = 8.0
 """A step this many times as far off as any before: of noise with a tail index of 3, one step in 1,000 n after n."""
 ALONE_BUDGET = 40.0
@@ -145,7 +144,7 @@ class ChangePoint(AnomalyDetector):
         if rule is not None:
             self._cusum.restart()
             self._after, self.rule = [value], rule
-            return max(z, total)
+            return max(z, total, self._height(value) if rule == "burst" else 0.0)
         self._note(self._level.change(value))
         self._level.add(value)
         noisier = self._noise.add(value, self._level.median)
@@ -201,14 +200,13 @@ class ChangePoint(AnomalyDetector):
         height = self._height(value)
         alone = LARGE_ALONE if value - self._level.median >= LARGE * abs(self._level.median) else ALONE
         times = height / max(self._top, 2.0)
-        seen = self._tail.count
         # The highest of n residuals grows like n ** (1 / 3) where the tail index is 3.
-        short = seen >= FEW and self._top <= SHORT_TAILED * min(1.0, (seen / MANY) ** (1.0 / 3.0))
+        short = self._tail.count >= FEW and self._top <= SHORT_TAILED * min(
+            1.0, (self._tail.count / MANY) ** (1.0 / 3.0)
+        )
         if times < AGAIN:
             return False
-        budget = SHORT_BUDGET if short else 1.0
-        if times >= alone:
-            budget = max(budget, ALONE_BUDGET)
+        budget = max(SHORT_BUDGET if short else 1.0, ALONE_BUDGET if times >= alone else 1.0)
         return self._tail.log_probability(height) < self._rare + math.log(budget)
 
     def _limit(self) -> float:
@@ -219,8 +217,7 @@ class ChangePoint(AnomalyDetector):
     def _early(self, value: float) -> float | None:
         """Judge a value before the level is known: only a leap far beyond all before it is an anomaly."""
         seen = self._level.count
-        spread = self._high - self._low
-        if seen >= 5 and value > 2 * abs(self._high) and value - self._high > 5 * max(spread, 1e-12):
+        if seen >= 5 and value > 2 * abs(self._high) and value - self._high > 5 * max(self._high - self._low, 1e-12):
             self._level.fit()
             self._after, self.rule = [value], "leap"
             return self._level.score(value)
@@ -229,6 +226,10 @@ class ChangePoint(AnomalyDetector):
         self._noise.add(value, value)
         return None
 
+    def _is_back(self, value: float) -> bool:
+        # The bend of an early curve widens sigma, and not the noise from step to step.
+        return self._level.score(value) < BACK and self._height(value) < BACK
+
     def _cool(self, value: float) -> None:
         """Collect what follows an alarm, then go on from the old level or learn the new one."""
         after = self._after if self._after is not None else []
@@ -236,8 +237,8 @@ class ChangePoint(AnomalyDetector):
         if len(after) <= self._cooldown:
             return
         newest = sorted(after[-10:])
-        if self._level.score(newest[len(newest) // 2]) < BACK:
-            kept = [v for v in after if self._level.score(v) < BACK]
+        if self._is_back(newest[len(newest) // 2]):
+            kept = [v for v in after if self._is_back(v)]
         else:
             self._level.clear()
             self._noise = GrownNoise()
