@@ -101,3 +101,23 @@ def test_a_transposed_weight_is_followed_without_a_copy():
     weight[0, 0, 0, 0] = 1e6
     assert flat.max() == 1e6
     assert flat.numel() == weight.numel()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("odd", [None, math.nan, math.inf, -math.inf])
+def test_a_weight_of_a_small_model_is_measured_alike_on_one_thread_and_on_several(threads, odd):
+    torch.manual_seed(0)
+    tensors = [torch.randn(300, 200) + 0.1, torch.randn(200, 300).T, torch.randn(5000, dtype=torch.float64)]
+    if odd is not None:
+        tensors[0][7, 7] = odd
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        (found,), _ = reduce([prepare(tensors, 3, whole=True)])
+    finally:
+        torch.set_num_threads(before)
+    for place, tensor in enumerate(tensors):
+        numbers = tensor.double()
+        want = [numbers.square().sum(), numbers.sum(), numbers.max(), -numbers.min()]
+        for got, expected in zip(found.table[:, place].tolist(), want, strict=True):
+            assert got == pytest.approx(expected.item(), rel=1e-4, nan_ok=True)

@@ -71,11 +71,11 @@ class Gradients:
         """Measure gradients that are about to be clipped."""
         places = self._places(parameters)
         if places:
-            self._raw.append(Raw(places, reduce([self.prepare(places)])[0][0], []))
+            self._raw.append(Raw(places, reduce([self.prepare(places, whole=True)])[0][0], []))
 
-    def prepare(self, places: Sequence[int]) -> Prepared:
-        """Make the gradients at `places` (in order) ready for reducing."""
-        return prepare(self.tensors(places), bisect.bisect_left(places, self._large))
+    def prepare(self, places: Sequence[int], *, whole: bool = False) -> Prepared:
+        """Make the gradients at `places` (in order) ready for reducing; `whole` where moments are wanted."""
+        return prepare(self.tensors(places), bisect.bisect_left(places, self._large), whole=whole)
 
     def mark_clipped(self) -> None:
         """Note what clipping left, after :meth:`keep_raw`."""
@@ -99,7 +99,8 @@ class Gradients:
                 known.update(one.places)
         rest = [i for i in present if i not in known] if known else present
         chosen = [g for i in rest if (g := grads[i]) is not None]
-        return Now(kept, rest, prepare(chosen, bisect.bisect_left(rest, self._large)), sorted(known), grads)
+        ready = prepare(chosen, bisect.bisect_left(rest, self._large), whole=True)
+        return Now(kept, rest, ready, sorted(known), grads)
 
     def _places(self, parameters: Sequence[Tensor]) -> list[int]:
         index = self._watched.index

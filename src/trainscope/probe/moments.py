@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import functools
 import itertools
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from .prepared import Prepared
+from .prepared import Prepared, is_for_numpy
 from .segments import by_segment, four_by_segment
 from .tensors import LOW_PRECISION, dense_all, wide_dtype
 
@@ -92,11 +94,23 @@ class Reducer:
         if kept is None:
             table = torch.empty(4, len(pieces), dtype=key[1], device=pieces[0].device)
             kept = self._tables[key] = (table, [column.unbind() for column in table.unbind(1)])
-        for piece, (norm, total, high, low) in zip(pieces, kept[1], strict=True):
+        numpy = sys.modules.get("numpy")
+        for place, (piece, (norm, total, high, low)) in enumerate(zip(pieces, kept[1], strict=True)):
+            if numpy is not None and is_for_numpy(piece):
+                kept[0].numpy()[:, place] = _by_numpy(piece, numpy)
+                continue
             torch.linalg.vector_norm(piece, out=norm)
             torch.sum(piece, None, out=total)
             torch.aminmax(piece, out=(low, high))
         return kept[0]
+
+
+def _by_numpy(piece: Tensor, numpy: Any) -> tuple[float, float, float, float]:
+    """Return norm, total, highest, lowest; no dot product, which would wake the threads of another library."""
+    values = piece.detach().numpy().reshape(-1)
+    with numpy.errstate(all="ignore"):  # overflow and NaN are news about the training, told elsewhere
+        norm = numpy.sqrt(numpy.einsum("i,i->", values, values))
+        return norm, numpy.add.reduce(values), numpy.maximum.reduce(values), numpy.minimum.reduce(values)
 
 
 def reduce(full: Sequence[Prepared], plain: Sequence[Prepared] = ()) -> tuple[list[Moments], list[Tensor]]:

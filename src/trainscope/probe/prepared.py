@@ -2,13 +2,14 @@
 
 Small tensors (biases, norm scales: half of a transformer's tensors, a hundredth of its numbers) are joined
 into one float64 vector and reduced by segments, which is a handful of calls for all of them. Large ones are
-cut on a CPU into pieces that torch reduces on one thread: waking a second thread for a tenth of a
-millisecond's work costs more than the work.
+cut on a CPU into pieces that torch reduces on one thread, or left to NumPy, which knows no second one: waking
+a second thread for a tenth of a millisecond's work costs more than the work.
 """
 
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -47,8 +48,8 @@ class Prepared:
         return [*(self.pieces[at].data_ptr() for at in places), *(part.data_ptr() for part in self.small)]
 
 
-def prepare(tensors: Sequence[Tensor], large: int) -> Prepared:
-    """Make tensors ready; the first `large` of them are cut, the others joined.
+def prepare(tensors: Sequence[Tensor], large: int, *, whole: bool = False) -> Prepared:
+    """Make tensors ready; the first `large` of them are cut (with `whole`, but for NumPy's), the others joined.
 
     They may be sharded (this rank's part counts), sparse, complex or of low precision. Call it, and what
     follows, under ``no_grad``.
@@ -60,7 +61,8 @@ def prepare(tensors: Sequence[Tensor], large: int) -> Prepared:
     pieces: list[Tensor] = []
     counts = []
     for part in parts[:large]:
-        found = (part,) if one_thread and part.is_contiguous() else cut(flatten(part))
+        uncut = one_thread or (whole and is_for_numpy(part))
+        found = (part,) if uncut and part.is_contiguous() else cut(flatten(part))
         pieces += found
         counts.append(len(found))
     small = [part if part.dim() == 1 else flatten(part) for part in parts[large:]]
@@ -82,18 +84,24 @@ class Kept:
         self._moving = moving
         self._found: dict[str, tuple[list[int], Prepared]] = {}
 
-    def prepare(self, name: str, tensors: Sequence[Tensor], large: int) -> Prepared:
+    def prepare(self, name: str, tensors: Sequence[Tensor], large: int, *, whole: bool = False) -> Prepared:
         """Return what :func:`prepare` does of the tensors known by this name."""
         if self._moving:
-            return prepare(tensors, large)
+            return prepare(tensors, large, whole=whole)
         pointers = [t.data_ptr() for t in tensors]
         kept = self._found.get(name)
         if kept is not None and kept[0] == pointers:
             return kept[1]
-        prepared = prepare(tensors, large)
+        prepared = prepare(tensors, large, whole=whole)
         if prepared.begins() == pointers:
             self._found[name] = (pointers, prepared)
         return prepared
+
+
+def is_for_numpy(part: Tensor) -> bool:
+    """Tell whether NumPy takes the moments of a tensor: torch would do it on several threads, and must not."""
+    fits = PIECE < part.numel() <= PIECE * PIECES and part.dtype in (torch.float32, torch.float64)
+    return fits and part.is_cpu and torch.get_num_threads() > 1 and "numpy" in sys.modules
 
 
 def cut(flat: Tensor, most: int = PIECES) -> tuple[Tensor, ...]:

@@ -121,7 +121,7 @@ class Statistics:
         if now.clipped:
             plain[Stat.CLIPPED_SQUARES] = (now.clipped, self.gradients.prepare(now.clipped))
         if found.layers:
-            full["weights"] = self._kept.prepare("weights", self.watched.tensors, self.watched.large)
+            full["weights"] = self._kept.prepare("weights", self.watched.tensors, self.watched.large, whole=True)
             if ratio or second:
                 plain.update(self._state_squares(found, first=ratio, second=second))
         table = self._empty()
