@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainscope.cli.exit_codes import ExitCode
-from trainscope.cli.output import say, write_stdout
+from trainscope.cli.output import say, say_undrawn, write_stdout
 from trainscope.core.errors import ConfigError, GitHubError, TrainscopeError, writing_in
 
 if TYPE_CHECKING:
@@ -141,11 +141,7 @@ def site() -> ExitCode:
         built = build([folder], out, Settings(), options)
     for failure in built.failures:
         say(f"warning: {failure}")
-    if built.undrawn:
-        say(
-            f"warning: {plural(built.undrawn, 'chart')} could not be drawn; the pages have the numbers in their place "
-            "until the next build, which tries again"
-        )
+    say_undrawn(built.undrawn)
     say(f"{out}: {plural(built.runs, 'run')}, {built.size / 1e6:.1f} MB")
     _set_outputs({"path": str(out), "runs": str(built.runs)})
     return ExitCode.PASS

@@ -132,6 +132,17 @@ def write_file(path: Path, text: str) -> None:
         raise ConfigError(f"--out {path}: cannot be written ({error.strerror})") from None
 
 
+def say_undrawn(charts: int) -> None:
+    """Warn of charts that a build of the site could not draw, if there are any."""
+    from trainscope.report.text import plural
+
+    if charts:
+        say(
+            f"warning: {plural(charts, 'chart')} could not be drawn; the pages have the numbers in their place "
+            "until the next build, which tries again"
+        )
+
+
 def _write_into(target: Path, text: str) -> None:
     # No O_CREAT and no O_TRUNC: what is there stays what it is.
     with os.fdopen(os.open(target, os.O_WRONLY), "w", encoding="utf-8", newline="\n") as file:

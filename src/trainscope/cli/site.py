@@ -8,7 +8,7 @@ import click
 
 from trainscope.cli.exit_codes import ExitCode
 from trainscope.cli.options import settings_for
-from trainscope.cli.output import say, tell
+from trainscope.cli.output import say, say_undrawn, tell
 from trainscope.cli.progress import Progress
 
 
@@ -81,11 +81,7 @@ def build(
         built = build_site(paths, out, settings, options, progress=progress.update)
     for failure in built.failures:
         tell(failure)
-    if built.undrawn:
-        say(
-            f"warning: {plural(built.undrawn, 'chart')} could not be drawn; the pages have the numbers in their place "
-            "until the next build, which tries again"
-        )
+    say_undrawn(built.undrawn)
     if built.size > PAGES_LIMIT:
         say(f"warning: the site has {built.size / 1e9:.2f} GB, and GitHub Pages takes 1 GB; use --keep or --prune")
     more = f", {built.archived} archived" if built.archived else ""

@@ -94,10 +94,9 @@ class Reducer:
         if kept is None:
             table = torch.empty(4, len(pieces), dtype=key[1], device=pieces[0].device)
             kept = self._tables[key] = (table, [column.unbind() for column in table.unbind(1)])
-        numpy = sys.modules.get("numpy")
         for place, (piece, (norm, total, high, low)) in enumerate(zip(pieces, kept[1], strict=True)):
-            if numpy is not None and is_for_numpy(piece):
-                kept[0].numpy()[:, place] = _by_numpy(piece, numpy)
+            if is_for_numpy(piece):
+                kept[0].numpy()[:, place] = _by_numpy(piece)
                 continue
             torch.linalg.vector_norm(piece, out=norm)
             torch.sum(piece, None, out=total)
@@ -105,8 +104,9 @@ class Reducer:
         return kept[0]
 
 
-def _by_numpy(piece: Tensor, numpy: Any) -> tuple[float, float, float, float]:
+def _by_numpy(piece: Tensor) -> tuple[float, float, float, float]:
     """Return norm, total, highest, lowest; no dot product, which would wake the threads of another library."""
+    numpy: Any = sys.modules["numpy"]
     values = piece.detach().numpy().reshape(-1)
     with numpy.errstate(all="ignore"):  # overflow and NaN are news about the training, told elsewhere
         norm = numpy.sqrt(numpy.einsum("i,i->", values, values))

@@ -22,7 +22,7 @@ from trainscope.core.run import Run
 
 INCIDENTS = frozenset({"spikes", "unrecovered_spike", "loss_shift", "divergence"})
 """Detectors of a loss that leaves its level."""
-CAUSES = {
+CAUSES: Mapping[str, frozenset[str]] = {
     "update_norm": frozenset({"optimizer_state", "weight_norm", "bad_batch", *INCIDENTS}),
     "grad_vanishing": frozenset({"weight_norm", "dead_units", "half_precision", "attention_logits"}),
     "loss_scale": frozenset({"non_finite"}),
@@ -55,11 +55,10 @@ def told_once(run: Run, findings: Sequence[Finding]) -> list[Finding]:
         findings = [f for f in findings if f.detector != "plateau"]
     grave = [f for f in findings if f.severity >= Severity.WARNING]
     jumps = [f for f in grave if f.detector in INCIDENTS]
-    near = {id: [f for f in grave if f.detector in known] for id, known in CAUSES.items()}
     games = [f for f in grave if f.detector == "gan_imbalance"]
-    states = {name: [f for f in grave if f.detector in of] for name, of in EXPLAINED.items()}
+    others = {name: [f for f in grave if f.detector in of] for name, of in {**CAUSES, **EXPLAINED}.items()}
     reach = _reach(run)
-    return [f if f.severity < Severity.WARNING else _once(run, f, jumps, games, states, near, reach) for f in findings]
+    return [f if f.severity < Severity.WARNING else _once(run, f, jumps, games, others, reach) for f in findings]
 
 
 def _once(
@@ -67,17 +66,16 @@ def _once(
     finding: Finding,
     jumps: list[Finding],
     games: list[Finding],
-    states: Mapping[str, list[Finding]],
-    near: Mapping[str, list[Finding]],
+    others: Mapping[str, list[Finding]],
     reach: int,
 ) -> Finding:
-    if finding.detector in near and (finding.layer is not None or finding.detector != "grad_vanishing"):
-        others = (f for f in near[finding.detector] if _meet(finding, f, reach))
-        return _part_of(finding, next(others, None))
+    if finding.detector in CAUSES and (finding.layer is not None or finding.detector != "grad_vanishing"):
+        near = (f for f in others[finding.detector] if _meet(finding, f, reach))
+        return _part_of(finding, next(near, None))
     if finding.detector == "grad_norm" and "points" in finding.evidence and "ratio" in finding.evidence:
         return _part_of(finding, next((f for f in jumps if _meet(finding, f, 0)), None))
     if finding.detector in EXPLAINED and not (finding.detector == "declared_schedule" and is_smoke(run)):
-        return _part_of(finding, next(iter(states[finding.detector]), None))
+        return _part_of(finding, next(iter(others[finding.detector]), None))
     if finding.detector in INCIDENTS:
         return _part_of(finding, next((f for f in games if _is_player(finding, f) and _meet(finding, f, reach)), None))
     return finding
