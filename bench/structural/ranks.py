@@ -43,12 +43,8 @@ def train(task: Task, model: nn.Module, batches: object, steps: int = STEPS) -> 
         optimizer.step()
 
 
-def other_seeds(task: Task) -> None:
-    """Each rank initialises its own model, and gradients are averaged by hand."""
-    torch.manual_seed(task.seed + 100 * dist.get_rank())
-    for module in task.model.modules():
-        if isinstance(module, (nn.Linear, nn.Conv2d, nn.Embedding)):
-            module.reset_parameters()
+def train_averaged(task: Task) -> None:
+    """Train the bare model, with gradients that are averaged by hand."""
     batches, optimizer = joined(task), optimizer_of(task, task.model)
     for _ in range(STEPS):
         x, y = next(batches)
@@ -56,6 +52,15 @@ def other_seeds(task: Task) -> None:
         task.loss(x, y).backward()
         averaged(task.model)
         optimizer.step()
+
+
+def other_seeds(task: Task) -> None:
+    """Each rank initialises its own model, and gradients are averaged by hand."""
+    torch.manual_seed(task.seed + 100 * dist.get_rank())
+    for module in task.model.modules():
+        if isinstance(module, (nn.Linear, nn.Conv2d, nn.Embedding)):
+            module.reset_parameters()
+    train_averaged(task)
 
 
 def never_reduced(task: Task) -> None:
@@ -141,13 +146,7 @@ def averaged_by_hand(task: Task) -> None:
     """Weights sent by rank 0, gradients averaged by hand, statistics synchronised."""
     for value in task.model.state_dict().values():
         dist.broadcast(value, 0)
-    batches, optimizer = joined(task), optimizer_of(task, task.model)
-    for _ in range(STEPS):
-        x, y = next(batches)
-        optimizer.zero_grad()
-        task.loss(x, y).backward()
-        averaged(task.model)
-        optimizer.step()
+    train_averaged(task)
 
 
 def partly_frozen(task: Task) -> None:
