@@ -10,7 +10,8 @@ from synthetic import noise
 
 from trainscope.core.finding import Severity
 
-from .runs import ROWS, FloatArray, Planted, at, run_of
+from .planted import Planted
+from .runs import ROWS, FloatArray, at, run_of
 
 Metrics = dict[str, FloatArray]
 

@@ -15,7 +15,8 @@ from trainscope.core.settings import Settings
 from trainscope.detectors import DETECTORS, configure, judge
 from trainscope.detectors.base import Skipped
 
-from .runs import PLANTED, ROWS, findings, judged, run_of, scaled
+from .planted import PLANTED
+from .runs import ROWS, findings, judged, run_of, scaled
 
 IDS = [d.id for d in DETECTORS if d.id in PLANTED]
 SEEDS = range(20)

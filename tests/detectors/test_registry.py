@@ -16,8 +16,9 @@ from trainscope.core.settings import Settings
 from trainscope.detectors import DETECTORS, by_id, configure, judge
 
 from .pages import HEADINGS, section
+from .planted import PLANTED
 from .policy_runs import POLICY_PLANTED
-from .runs import PLANTED, falling, run_of
+from .runs import falling, run_of
 from .smoke_runs import SMOKE_PLANTED
 
 FOLDER = Path(trainscope.detectors.__file__).parent
